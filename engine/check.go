@@ -23,22 +23,22 @@ func (p Policy) Check(tiers ...Policy) error {
 // on any machine. If New would refuse the arguments, Bytes returns an error, but it checks neither the file nor the
 // machine's memory.
 func Bytes(policy Policy, options ...Option) (uint64, error) {
-	c, err := newConfig(options)
+	config, err := newConfig(options)
 	if err != nil {
 		return 0, err
 	}
-	plan, err := newPolicySet(policy, c.tiers).plan(nil, c.terms)
+	plan, err := newPolicySet(policy, config.tiers).plan(nil, config.terms)
 	if err != nil {
 		return 0, err
 	}
-	layout, header := c.table(plan), uint64(0)
+	layout, header := config.table(plan), uint64(0)
 	bytes, err := layout.Bytes()
-	if c.sharedPath != "" {
+	if config.sharedPath != "" {
 		header = sharedfile.HeaderBytes
 		bytes, err = layout.SharedBytes()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+		return 0, fmt.Errorf("engine: MaxKeys(%d): %w", config.maxKeys, err)
 	}
 	return header + bytes, nil
 }

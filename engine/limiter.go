@@ -66,31 +66,31 @@ func newPolicySet(policy Policy, tiers []Policy) policySet {
 // New returns an error for a number out of range, a nil option, or a table larger than the machine's memory. The error
 // names the value and the range.
 func New(policy Policy, options ...Option) (*Limiter, error) {
-	c, err := newConfig(options)
+	config, err := newConfig(options)
 	if err != nil {
 		return nil, err
 	}
-	clock, err := newClock(c.clock, c.read)
+	clock, err := newClock(config.clock, config.read)
 	if err != nil {
 		return nil, err
 	}
-	c.terms.lateness = clock.lateness()
-	if c.replacePolicy && c.sharedPath == "" {
+	config.terms.lateness = clock.lateness()
+	if config.replacePolicy && config.sharedPath == "" {
 		return nil, errors.New("engine: ReplacePolicy without Shared: want both, or a limiter of one's own")
 	}
-	policies := newPolicySet(policy, c.tiers)
-	plan, err := policies.plan(nil, c.terms)
+	policies := newPolicySet(policy, config.tiers)
+	plan, err := policies.plan(nil, config.terms)
 	if err != nil {
 		return nil, err
 	}
-	layout := c.table(plan)
+	layout := config.table(plan)
 	layout.Start, layout.Now = clock.nanos(), clock.latest
 	var table *shard.Table
 	var secrets *secrets
-	if c.sharedPath != "" {
-		table, secrets, err = c.attach(layout, clock, policies)
+	if config.sharedPath != "" {
+		table, secrets, err = config.attach(layout, clock, policies)
 	} else if table, err = shard.New(layout); err != nil {
-		err = fmt.Errorf("engine: MaxKeys(%d): %w", c.maxKeys, err)
+		err = fmt.Errorf("engine: MaxKeys(%d): %w", config.maxKeys, err)
 	}
 	if err != nil {
 		return nil, err
@@ -98,11 +98,11 @@ func New(policy Policy, options ...Option) (*Limiter, error) {
 	l := &Limiter{
 		table:      table,
 		clock:      clock,
-		seeded:     !c.stableHash && c.sharedPath == "",
+		seeded:     !config.stableHash && config.sharedPath == "",
 		secrets:    secrets,
-		observer:   c.observer,
-		terms:      c.terms,
-		background: &background{table: table, clock: clock, interval: c.interval, file: c.file},
+		observer:   config.observer,
+		terms:      config.terms,
+		background: &background{table: table, clock: clock, interval: config.interval, file: config.file},
 		id:         max(rand.Uint64(), 1),
 	}
 	l.background.start()

@@ -30,39 +30,39 @@ func CopyShared(from, to string, options ...Option) error {
 	}
 	defer source.Close()
 	fail := func(err error) error { return fmt.Errorf("engine: CopyShared to %q: %w", to, err) }
-	c, err := source.config.forCopy(to, options)
+	config, err := source.config.forCopy(to, options)
 	if err != nil {
 		return err
 	}
-	policies, after, err := source.policySet().withTiers(c.tiers)
+	policies, after, err := source.policySet().withTiers(config.tiers)
 	if err != nil {
 		return fail(err)
 	}
-	plan, err := policies.plan(nil, c.terms)
+	plan, err := policies.plan(nil, config.terms)
 	if err == nil {
-		_, err = after.plan(plan.Algorithm(), c.terms)
+		_, err = after.plan(plan.Algorithm(), config.terms)
 	}
 	if err != nil {
 		return fail(err)
 	}
-	layout, secret := c.table(plan), source.view.Secret()
+	layout, secret := config.table(plan), source.view.Secret()
 	layout.Start = source.now()
 	bytes, err := layout.SharedBytes()
 	if err != nil {
-		return fail(fmt.Errorf("MaxKeys(%d): %w", c.maxKeys, err))
+		return fail(fmt.Errorf("MaxKeys(%d): %w", config.maxKeys, err))
 	}
 	err = sharedfile.Create(to, sharedfile.Spec{
-		Fields: c.fields(policies), Bytes: bytes, Start: layout.Start, Secret: &secret,
+		Fields: config.fields(policies), Bytes: bytes, Start: layout.Start, Secret: &secret,
 		Begin: func(memory []byte) error {
 			if err := layout.Begin(memory, policies.numbers()); err != nil {
 				return err
 			}
-			table, err := shard.Map(layout, shard.Shared{Memory: memory, Owner: maker{}, Build: policies.builder(c.terms)})
+			table, err := shard.Map(layout, shard.Shared{Memory: memory, Owner: maker{}, Build: policies.builder(config.terms)})
 			if err != nil {
 				return err
 			}
 			start := func() int64 { return layout.Start }
-			if _, err := source.copyDebts(table, c.terms, start); err != nil || slices.Equal(after.byTier, policies.byTier) {
+			if _, err := source.copyDebts(table, config.terms, start); err != nil || slices.Equal(after.byTier, policies.byTier) {
 				return err
 			}
 			table.Replace(after.numbers(), start) // no other process uses this table
@@ -137,8 +137,8 @@ func RestoreShared(from, to string) error {
 	if err != nil {
 		return err
 	}
-	c, policies := target.config, *target.policySet()
-	sameHash := source.view.Secret() == target.view.Secret() || c.stableHash && source.config.stableHash
+	config, policies := target.config, *target.policySet()
+	sameHash := source.view.Secret() == target.view.Secret() || config.stableHash && source.config.stableHash
 	if err := target.Close(); err != nil {
 		return err
 	}
@@ -147,32 +147,32 @@ func RestoreShared(from, to string) error {
 	case !sameHash:
 		return fail(errors.New("hash: the file has another secret than the copy, so no key of the one is found in the other: " +
 			"stop all processes, remove the file, and restore it then"))
-	case c.clock == clockFunc:
+	case config.clock == clockFunc:
 		return fail(errors.New("time: it is a function's, which is not known here: want a file that no process uses, removed before"))
 	}
-	clock, err := newClock(c.clock, nil)
+	clock, err := newClock(config.clock, nil)
 	if err != nil {
 		return err
 	}
-	c.sharedPath = to
-	plan, err := policies.plan(nil, c.terms)
+	config.sharedPath = to
+	plan, err := policies.plan(nil, config.terms)
 	if err != nil {
 		return fail(err)
 	}
-	layout := c.table(plan)
+	layout := config.table(plan)
 	layout.Start = clock.nanos()
-	table, _, err := c.attach(layout, clock, policies)
+	table, _, err := config.attach(layout, clock, policies)
 	if err != nil {
 		return err
 	}
-	lost, err := source.copyDebts(table, c.terms, clock.exactNanos)
+	lost, err := source.copyDebts(table, config.terms, clock.exactNanos)
 	if err == nil && lost > 0 {
-		err = fmt.Errorf("MaxKeys(%d): %d keys of the copy have no room, and owe nothing: want more", c.maxKeys, lost)
+		err = fmt.Errorf("MaxKeys(%d): %d keys of the copy have no room, and owe nothing: want more", config.maxKeys, lost)
 	}
 	if err != nil {
 		err = fail(err)
 	}
-	return errors.Join(err, c.file.Close())
+	return errors.Join(err, config.file.Close())
 }
 
 type debts struct {

@@ -68,28 +68,28 @@ const (
 
 // New returns a set of the limits. A request is checked against all limits that match it, and takes from all or none.
 // If a limit or an option is bad, the error says what is wrong.
-func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
+func New[R any](limits []Limit[R], options Options[R]) (*Set[R], error) {
 	checked, err := newLimits(limits)
 	if err != nil {
 		return nil, fmt.Errorf("limits: New: %w", err)
 	}
 	switch {
-	case o.MaxWaiting < 0:
-		return nil, fmt.Errorf("limits: New: MaxWaiting is %d: want 1 or more, or 0 for %d", o.MaxWaiting, defaultWaiting)
-	case o.Jitter < 0 || o.Jitter > spec.MaxJitter:
-		return nil, fmt.Errorf("limits: New: Jitter is %v: want 0 to %v", o.Jitter, spec.MaxJitter)
+	case options.MaxWaiting < 0:
+		return nil, fmt.Errorf("limits: New: MaxWaiting is %d: want 1 or more, or 0 for %d", options.MaxWaiting, defaultWaiting)
+	case options.Jitter < 0 || options.Jitter > spec.MaxJitter:
+		return nil, fmt.Errorf("limits: New: Jitter is %v: want 0 to %v", options.Jitter, spec.MaxJitter)
 	}
-	if o.MaxWaiting == 0 {
-		o.MaxWaiting = defaultWaiting
+	if options.MaxWaiting == 0 {
+		options.MaxWaiting = defaultWaiting
 	}
-	if o.Random == nil {
-		o.Random = rand.Float64
+	if options.Random == nil {
+		options.Random = rand.Float64
 	}
-	if o.Pause == nil {
-		o.Pause = pause.For
+	if options.Pause == nil {
+		options.Pause = pause.For
 	}
-	s := &Set[R]{limits: checked, options: o}
-	if o.Modes != nil {
+	s := &Set[R]{limits: checked, options: options}
+	if options.Modes != nil {
 		for _, l := range checked {
 			shadowed := *l
 			shadowed.Shadow = true
@@ -97,7 +97,7 @@ func New[R any](limits []Limit[R], o Options[R]) (*Set[R], error) {
 			s.shadowed = append(s.shadowed, &shadowed)
 		}
 	}
-	s.waiters.maxPerKey, s.waiters.byKey = (o.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
+	s.waiters.maxPerKey, s.waiters.byKey = (options.MaxWaiting+waiterShare-1)/waiterShare, map[waiter]int{}
 	return s, nil
 }
 

@@ -20,18 +20,18 @@ type draft struct {
 }
 
 // Create makes the file at path without attaching to it. If the file exists, it returns an error.
-func Create(path string, s Spec) error {
+func Create(path string, spec Spec) error {
 	if err := Protected(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return create(path, s)
+	return create(path, spec)
 }
 
 // createOnce calls create under a lock, because otherwise each concurrent maker would allocate the complete file. If
 // another process has made the file meanwhile, createOnce does nothing. If another maker does not finish within the
 // time that a slow disk needs, createOnce makes the file itself.
-func createOnce(path string, s Spec) error {
-	unlock, err := lockCreation(path, makeTime(headerBytes+s.Bytes))
+func createOnce(path string, spec Spec) error {
+	unlock, err := lockCreation(path, makeTime(headerBytes+spec.Bytes))
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func createOnce(path string, s Spec) error {
 	if err := unix.Lstat(path, new(unix.Stat_t)); !errors.Is(err, unix.ENOENT) {
 		return nil // the file exists: Open attaches, or reports what is wrong
 	}
-	return create(path, s)
+	return create(path, spec)
 }
 
 // makeTime returns how long it may take to make a file with the given number of bytes on a slow, busy disk.
@@ -80,12 +80,12 @@ func lockCreation(path string, patience time.Duration) (unlock func(), err error
 }
 
 // create makes a file. If another process has made the file meanwhile, create returns EEXIST.
-func create(path string, s Spec) error {
+func create(path string, spec Spec) error {
 	d, err := newDraft(path)
 	if err != nil {
 		return explainFolder(path, err)
 	}
-	return d.finish(path, s)
+	return d.finish(path, spec)
 }
 
 // explainFolder returns an error that says why no file can be made in the folder of a path.
@@ -113,7 +113,7 @@ func newNamedDraft(path string) (draft, error) {
 
 // finish fills the draft and gives it the name path. If a file with that name exists, finish returns EEXIST. In both
 // cases the draft is gone afterwards.
-func (d draft) finish(path string, s Spec) (err error) {
+func (d draft) finish(path string, spec Spec) (err error) {
 	defer func() {
 		err = errors.Join(err, unix.Close(d.fd))
 		if err != nil && d.name != "" {
@@ -126,11 +126,11 @@ func (d draft) finish(path string, s Spec) (err error) {
 	if err := checkLocal(d.fd); err != nil {
 		return err
 	}
-	size := headerBytes + s.Bytes
+	size := headerBytes + spec.Bytes
 	if err := allocate(d.fd, size, filepath.Dir(path)); err != nil {
 		return err
 	}
-	if err := d.fill(size, s); err != nil {
+	if err := d.fill(size, spec); err != nil {
 		return err
 	}
 	if err := unix.Fsync(d.fd); err != nil { // the header must be on the disk before the file gets its name
@@ -140,27 +140,27 @@ func (d draft) finish(path string, s Spec) (err error) {
 }
 
 // fill writes the header and a table without attachments into the draft, and starts the timeline of the file.
-func (d draft) fill(size uint64, s Spec) error {
+func (d draft) fill(size uint64, spec Spec) error {
 	mapped, err := unix.Mmap(d.fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map %d bytes: %w", size, err)
 	}
 	var random [32]byte
 	if _, err = rand.Read(random[:]); err == nil {
-		err = s.Begin(mapped[headerBytes:])
+		err = spec.Begin(mapped[headerBytes:])
 	}
 	if err == nil {
 		var secret Secret
 		for i := range secret {
 			secret[i] = binary.NativeEndian.Uint64(random[8*i:])
 		}
-		if s.Secret != nil {
-			secret = *s.Secret
+		if spec.Secret != nil {
+			secret = *spec.Secret
 		}
-		err = writeHeader(mapped[:pageBytes], s, secret)
+		err = writeHeader(mapped[:pageBytes], spec, secret)
 	}
 	if err == nil {
-		_, err = beginTime(mapped, s.Start)
+		_, err = beginTime(mapped, spec.Start)
 	}
 	return errors.Join(err, unix.Munmap(mapped))
 }

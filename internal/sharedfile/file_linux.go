@@ -41,15 +41,15 @@ type seat struct {
 }
 
 // newFile takes a seat and finds the time on the timeline. Any number of processes may call newFile at the same time.
-func newFile(fd int, path string, mapped []byte, secret Secret, s Spec) (*File, error) {
+func newFile(fd int, path string, mapped []byte, secret Secret, spec Spec) (*File, error) {
 	f := &File{fd: fd, path: path, mapped: mapped, secret: secret}
-	if err := f.findTime(s); err != nil {
+	if err := f.findTime(spec); err != nil {
 		return nil, err
 	}
 	if err := f.takeSeat(); err != nil {
 		return nil, err
 	}
-	if err := s.Settle(f.Memory(), f.isAlone); err != nil {
+	if err := spec.Settle(f.Memory(), f.isAlone); err != nil {
 		return nil, err
 	}
 	// The error is dropped, because there is no caller to which it could be returned.

@@ -40,8 +40,8 @@ const (
 // A Secret is the secret for the hashes of a table's keys.
 type Secret [4]uint64
 
-func writeHeader(page []byte, s Spec, secret Secret) error {
-	text := format(s.Fields)
+func writeHeader(page []byte, spec Spec, secret Secret) error {
+	text := format(spec.Fields)
 	if len(text) > pageBytes-textAt {
 		return fmt.Errorf("the policies take %d bytes as text: want at most %d", len(text), pageBytes-textAt)
 	}
@@ -49,7 +49,7 @@ func writeHeader(page []byte, s Spec, secret Secret) error {
 	native := binary.NativeEndian
 	native.PutUint64(page[orderAt:], orderMark)
 	native.PutUint64(page[versionAt:], layoutVersion)
-	native.PutUint64(page[lengthAt:], headerBytes+s.Bytes)
+	native.PutUint64(page[lengthAt:], headerBytes+spec.Bytes)
 	native.PutUint64(page[textLenAt:], uint64(len(text)))
 	for i, word := range secret {
 		native.PutUint64(page[secretAt+8*i:], word)

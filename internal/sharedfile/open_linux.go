@@ -14,19 +14,19 @@ import (
 // Open attaches to the file at path. If there is no file, Open makes it first. The error says what is wrong with the
 // file, or names the field in which the file and the process differ, and says what to do. The error does not contain
 // the path.
-func Open(path string, s Spec) (*File, error) {
-	if s.Bytes > MaxBytes-headerBytes {
-		return nil, fmt.Errorf("a table of %d bytes: want at most %d", s.Bytes, uint64(MaxBytes-headerBytes))
+func Open(path string, spec Spec) (*File, error) {
+	if spec.Bytes > MaxBytes-headerBytes {
+		return nil, fmt.Errorf("a table of %d bytes: want at most %d", spec.Bytes, uint64(MaxBytes-headerBytes))
 	}
 	for range 8 { // other processes may make and remove the file meanwhile
-		f, err := attach(path, s)
+		f, err := attach(path, spec)
 		if errors.Is(err, errFull) {
-			f, err = attachAfterCollection(path, s)
+			f, err = attachAfterCollection(path, spec)
 		}
 		if !errors.Is(err, errNoFile) {
 			return f, err
 		}
-		if err := createOnce(path, s); err != nil && !errors.Is(err, unix.EEXIST) {
+		if err := createOnce(path, spec); err != nil && !errors.Is(err, unix.EEXIST) {
 			return nil, err
 		}
 	}
@@ -37,11 +37,11 @@ func Open(path string, s Spec) (*File, error) {
 // no longer used keeps its seat until the garbage collector collects it. This may take minutes. So
 // attachAfterCollection runs the collector, for at most about half a second. One collection is not always enough:
 // objects that use a File may have to be collected first, and cleanups run in their own goroutines.
-func attachAfterCollection(path string, s Spec) (f *File, err error) {
+func attachAfterCollection(path string, spec Spec) (f *File, err error) {
 	for wait := time.Millisecond; wait < collectTime; wait *= 2 {
 		runtime.GC()
 		time.Sleep(wait)
-		if f, err = attach(path, s); !errors.Is(err, errFull) {
+		if f, err = attach(path, spec); !errors.Is(err, errFull) {
 			break
 		}
 	}
@@ -52,7 +52,7 @@ func attachAfterCollection(path string, s Spec) (f *File, err error) {
 var errNoFile = fmt.Errorf("open: %w", unix.ENOENT)
 
 // attach attaches to an existing file. If there is none, it returns errNoFile.
-func attach(path string, s Spec) (f *File, err error) {
+func attach(path string, spec Spec) (f *File, err error) {
 	fd, err := openFile(path, unix.O_RDWR, false)
 	if err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func attach(path string, s Spec) (f *File, err error) {
 	}
 	fields, secret, err := readHeader(page, size)
 	if err == nil {
-		if err = difference(fields, s.Fields); err == nil && size != headerBytes+s.Bytes {
-			err = fmt.Errorf("length: the file has %d bytes, this process wants %d", size, headerBytes+s.Bytes)
+		if err = difference(fields, spec.Fields); err == nil && size != headerBytes+spec.Bytes {
+			err = fmt.Errorf("length: the file has %d bytes, this process wants %d", size, headerBytes+spec.Bytes)
 		}
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func attach(path string, s Spec) (f *File, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %d bytes: %w", size, err)
 	}
-	if f, err = newFile(fd, path, mapped, secret, s); err != nil {
+	if f, err = newFile(fd, path, mapped, secret, spec); err != nil {
 		return nil, errors.Join(err, unix.Munmap(mapped))
 	}
 	return f, nil

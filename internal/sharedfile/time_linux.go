@@ -28,7 +28,7 @@ const latestMark = math.MaxInt64 / 2
 
 // findTime determines how far the timeline is ahead of the monotonic clock. The first process that attaches after a
 // boot starts the timeline. While other processes are attached, their timeline continues.
-func (f *File) findTime(s Spec) error {
+func (f *File) findTime(spec Spec) error {
 	boot, err := bootID()
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (f *File) findTime(s Spec) error {
 			return err
 		}
 		if !c.isValidFor(boot) { // otherwise another process has started the timeline meanwhile
-			if err := f.beginTime(s); err != nil {
+			if err := f.beginTime(spec); err != nil {
 				return err
 			}
 		}
@@ -55,25 +55,25 @@ func (f *File) findTime(s Spec) error {
 	return nil
 }
 
-func (f *File) beginTime(s Spec) error {
+func (f *File) beginTime(spec Spec) error {
 	if !f.isAlone() {
 		return errors.New("time: the page of the clock is damaged or of another boot, and other processes use what it " +
 			"said: they write it again with their next sweep, so try again in some seconds; or stop all of them, and the next one " +
 			"finds the time by the table")
 	}
-	mark, err := s.Mark(f.Memory())
+	mark, err := spec.Mark(f.Memory())
 	if err != nil {
 		return err
 	}
 	if mark < 0 || mark > latestMark {
 		return fmt.Errorf("time: the table's mark is at %d ns: the file is damaged, remove it", mark)
 	}
-	if s.Boot != nil {
-		if err := s.Boot(f.Memory()); err != nil {
+	if spec.Boot != nil {
+		if err := spec.Boot(f.Memory()); err != nil {
 			return err
 		}
 	}
-	_, err = beginTime(f.mapped, max(s.Start, mark))
+	_, err = beginTime(f.mapped, max(spec.Start, mark))
 	return err
 }
 

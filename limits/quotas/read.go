@@ -66,10 +66,10 @@ func (r Reader) File(name string) (*Table, error) {
 
 // CSV reads lines of CSV: see [Reader.File].
 func (r Reader) CSV(text []byte) (*Table, error) {
-	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
-	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
+	reader := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	reader.Comment, reader.ReuseRecord, reader.FieldsPerRecord = '#', true, -1
 	b, cache := newBuilder(), policyCache{}
-	err := eachLine(in, func(fields []string) error {
+	err := eachLine(reader, func(fields []string) error {
 		if len(fields) != 2 && len(fields) != 3 {
 			return fmt.Errorf("%d fields: want key,plan or key,rate or key,rate,burst", len(fields))
 		}
@@ -91,9 +91,9 @@ func (r Reader) CSV(text []byte) (*Table, error) {
 		return t.checkFilled()
 	}
 	// The line of the duplicate key is searched only now.
-	in = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
-	in.Comment, in.ReuseRecord, in.FieldsPerRecord = '#', true, -1
-	return nil, eachLine(in, func([]string) error {
+	reader = csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
+	reader.Comment, reader.ReuseRecord, reader.FieldsPerRecord = '#', true, -1
+	return nil, eachLine(reader, func([]string) error {
 		if duplicate--; duplicate < 0 {
 			return errTwice
 		}
@@ -155,9 +155,9 @@ var errTwice = errors.New("its key occurs twice")
 
 // eachLine calls the function visit with the fields of every line except a heading. An error has the number of the
 // line.
-func eachLine(in *csv.Reader, visit func(fields []string) error) error {
+func eachLine(reader *csv.Reader, visit func(fields []string) error) error {
 	for first := true; ; first = false {
-		fields, err := in.Read()
+		fields, err := reader.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -171,7 +171,7 @@ func eachLine(in *csv.Reader, visit func(fields []string) error) error {
 			continue
 		}
 		if err := visit(fields); err != nil {
-			line, _ := in.FieldPos(0)
+			line, _ := reader.FieldPos(0)
 			return fmt.Errorf("line %d: %w", line, err)
 		}
 	}
@@ -277,9 +277,9 @@ func (r Reader) JSON(text []byte) (*Table, error) {
 
 // eachMember calls the function visit for every member of a JSON object. An error has the number of the line.
 func eachMember(text []byte, visit func(key string, value json.RawMessage) error) error {
-	in := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	fail := func(err error) error {
-		offset := in.InputOffset()
+		offset := decoder.InputOffset()
 		if syntaxErr := (*json.SyntaxError)(nil); errors.As(err, &syntaxErr) {
 			offset = syntaxErr.Offset
 		}
@@ -288,28 +288,28 @@ func eachMember(text []byte, visit func(key string, value json.RawMessage) error
 		}
 		return fmt.Errorf("line %d: %w", bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))+1, err)
 	}
-	if token, err := in.Token(); err != nil {
+	if token, err := decoder.Token(); err != nil {
 		return fail(err)
 	} else if token != json.Delim('{') {
 		return fail(errors.New(`want an object, such as {"key": "plan"}`))
 	}
-	for in.More() {
-		key, err := in.Token()
+	for decoder.More() {
+		key, err := decoder.Token()
 		if err != nil {
 			return fail(err)
 		}
 		var value json.RawMessage
-		if err := in.Decode(&value); err != nil {
+		if err := decoder.Decode(&value); err != nil {
 			return fail(err)
 		}
 		if err := visit(key.(string), value); err != nil { // the keys of a JSON object are strings
 			return fail(err)
 		}
 	}
-	if _, err := in.Token(); err != nil {
+	if _, err := decoder.Token(); err != nil {
 		return fail(err)
 	}
-	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return fail(errors.New("text after the object"))
 	}
 	return nil

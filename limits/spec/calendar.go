@@ -7,22 +7,22 @@ import (
 	"github.com/weir-go/weir/engine"
 )
 
-// calendar returns the policy for the numbers n, whose rate is per day, week or month of the calendar.
-func (l *Limit) calendar(problems *Errors, tier string, n Numbers) engine.Policy {
+// calendar returns the policy for numbers whose rate is per day, week or month of the calendar.
+func (l *Limit) calendar(problems *Errors, tier string, numbers Numbers) engine.Policy {
 	before := len(*problems)
 	if l.Algorithm != engine.AlgorithmFixedWindow {
 		problems.add(tier, "rate", "rate %v: a %v of the calendar needs the algorithm %s: use it, or write the rate of a %s in d or h",
-			n.Rate, n.Rate.calendar, Name(engine.AlgorithmFixedWindow), Name(l.Algorithm))
+			numbers.Rate, numbers.Rate.calendar, Name(engine.AlgorithmFixedWindow), Name(l.Algorithm))
 	}
-	if n.Burst != nil {
+	if numbers.Burst != nil {
 		problems.add(tier, "burst", "burst %d: a fixed-window has none, because all of its limit, %v, may come at once: leave it out",
-			*n.Burst, n.Rate)
+			*numbers.Burst, numbers.Rate)
 	}
-	if remedy := wholeRemedy(n.Rate.Rate); remedy != "" {
-		problems.add(tier, "rate", "rate %v: want a whole number in a %v of the calendar", n.Rate, n.Rate.calendar)
+	if remedy := wholeRemedy(numbers.Rate.Rate); remedy != "" {
+		problems.add(tier, "rate", "rate %v: want a whole number in a %v of the calendar", numbers.Rate, numbers.Rate.calendar)
 	}
 	if tier == "" && l.Aligned {
-		problems.add("", "aligned", "aligned: a %v of the calendar begins with its first day: leave it out", n.Rate.calendar)
+		problems.add("", "aligned", "aligned: a %v of the calendar begins with its first day: leave it out", numbers.Rate.calendar)
 	}
 	zone, err := ParseZone(l.Zone)
 	if err != nil && tier == "" {
@@ -31,7 +31,7 @@ func (l *Limit) calendar(problems *Errors, tier string, n Numbers) engine.Policy
 	if len(*problems) > before || err != nil {
 		return engine.Policy{}
 	}
-	return engine.CalendarWindow(uint64(n.Rate.Tokens), n.Rate.calendar, zone)
+	return engine.CalendarWindow(uint64(numbers.Rate.Tokens), numbers.Rate.calendar, zone)
 }
 
 // ParseZone returns the time zone with a name of the tz database, such as Europe/Berlin; "" means UTC. "Local" is an

@@ -138,8 +138,8 @@ func (q *Quotas) Close() {
 
 // Policy returns the policy of the numbers ([Limit.Other]), if a limiter accepts it. The error says what is wrong with
 // the numbers.
-func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
-	p, err := q.limit.Other(n)
+func (q *Quotas) Policy(numbers Numbers) (engine.Policy, error) {
+	p, err := q.limit.Other(numbers)
 	if err != nil {
 		return engine.Policy{}, err
 	}
@@ -149,13 +149,13 @@ func (q *Quotas) Policy(n Numbers) (engine.Policy, error) {
 // Other returns the policy for numbers that come with a request. The limit must have a Quota. A rate or burst that is
 // missing is taken from the limit, as for a [Tier]. The policy may be below the limit's Cost. A limiter may still not
 // accept the policy ([engine.Limiter.Quota]).
-func (l *Limit) Other(n Numbers) (engine.Policy, error) {
+func (l *Limit) Other(numbers Numbers) (engine.Policy, error) {
 	limit := *l
 	if limit.Algorithm == engine.NoAlgorithm {
 		limit.Algorithm = engine.AlgorithmTokenBucket
 	}
 	var problems Errors
-	p := limit.tier(&problems, Tier{Numbers: n})
+	p := limit.tier(&problems, Tier{Numbers: numbers})
 	if len(problems) > 0 {
 		return engine.Policy{}, problems
 	}

@@ -128,55 +128,55 @@ func (l *Limit) checkKind(problems *Errors) {
 	}
 }
 
-func (l *Limit) policy(problems *Errors, tier string, n Numbers) engine.Policy {
-	if n.Concurrency != 0 && n.Rate == (Rate{}) {
-		l.checkInFlight(problems, tier, n)
-		return engine.Concurrency(n.Concurrency, InFlight)
+func (l *Limit) policy(problems *Errors, tier string, numbers Numbers) engine.Policy {
+	if numbers.Concurrency != 0 && numbers.Rate == (Rate{}) {
+		l.checkInFlight(problems, tier, numbers)
+		return engine.Concurrency(numbers.Concurrency, InFlight)
 	}
-	form, name := traitsOf(l.Algorithm), Name(l.Algorithm)
-	if _, ok := n.Rate.Calendar(); ok {
-		return l.calendar(problems, tier, n)
+	traits, name := traitsOf(l.Algorithm), Name(l.Algorithm)
+	if _, ok := numbers.Rate.Calendar(); ok {
+		return l.calendar(problems, tier, numbers)
 	}
-	if n.Rate.IsFixed() {
-		if n.Burst != nil {
-			problems.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *n.Burst, n.Rate)
+	if numbers.Rate.IsFixed() {
+		if numbers.Burst != nil {
+			problems.add(tier, "burst", "burst %d: a rate of %v has none: leave it out", *numbers.Burst, numbers.Rate)
 		}
 		if tier == "" && l.Aligned {
-			problems.add(tier, "aligned", "aligned: a rate of %v has no window: leave it out", n.Rate)
+			problems.add(tier, "aligned", "aligned: a rate of %v has no window: leave it out", numbers.Rate)
 		}
-		return n.Rate.policy()
+		return numbers.Rate.policy()
 	}
-	if n.Burst != nil && !form.hasBurst {
+	if numbers.Burst != nil && !traits.hasBurst {
 		problems.add(tier, "burst", "burst %d: a %s has none, because all of its limit, %v, may come at once: leave it out, or use the "+
-			"algorithm token-bucket", *n.Burst, name, n.Rate)
-	} else if n.Burst != nil && (*n.Burst < 1 || *n.Burst > MaxBurst) {
-		problems.add(tier, "burst", "burst %d: want 1 to %d", *n.Burst, uint64(MaxBurst))
+			"algorithm token-bucket", *numbers.Burst, name, numbers.Rate)
+	} else if numbers.Burst != nil && (*numbers.Burst < 1 || *numbers.Burst > MaxBurst) {
+		problems.add(tier, "burst", "burst %d: want 1 to %d", *numbers.Burst, uint64(MaxBurst))
 	}
-	if remedy := wholeRemedy(n.Rate.Rate); remedy != "" && form.wholeRate && n.Rate != (Rate{}) {
-		problems.add(tier, "rate", "rate %v: a %s wants a whole number of requests: %s", n.Rate, name, remedy)
+	if remedy := wholeRemedy(numbers.Rate.Rate); remedy != "" && traits.wholeRate && numbers.Rate != (Rate{}) {
+		problems.add(tier, "rate", "rate %v: a %s wants a whole number of requests: %s", numbers.Rate, name, remedy)
 	}
-	if tier == "" && l.Aligned && !form.canAlign {
+	if tier == "" && l.Aligned && !traits.canAlign {
 		problems.add(tier, "aligned", "aligned: a %s has no windows of the clock: leave it out, or use the algorithm %s", name,
 			Name(engine.AlgorithmFixedWindow))
 	}
-	return PolicyOf(l.Algorithm, n, l.Aligned)
+	return PolicyOf(l.Algorithm, numbers, l.Aligned)
 }
 
 // PolicyOf returns the policy of some numbers without checking them. If [Limit.Policies] has not accepted them, the
 // caller must check the policy with [engine.Policy.Check] or [engine.Limiter.Quota]. For an algorithm without a rate,
 // the policy is zero. PolicyOf does not allocate.
-func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
-	if n.Rate.IsFixed() {
-		return n.Rate.policy()
+func PolicyOf(algorithm engine.Algorithm, numbers Numbers, aligned bool) engine.Policy {
+	if numbers.Rate.IsFixed() {
+		return numbers.Rate.policy()
 	}
-	tokens, period := uint64(n.Rate.Tokens), n.Rate.Period
-	burst := uint64(max(1, math.Ceil(n.Rate.Tokens)))
-	if n.Burst != nil {
-		burst = *n.Burst
+	tokens, period := uint64(numbers.Rate.Tokens), numbers.Rate.Period
+	burst := uint64(max(1, math.Ceil(numbers.Rate.Tokens)))
+	if numbers.Burst != nil {
+		burst = *numbers.Burst
 	}
-	switch a {
+	switch algorithm {
 	case engine.AlgorithmTokenBucket:
-		return engine.TokenBucket(n.Rate.Rate, burst)
+		return engine.TokenBucket(numbers.Rate.Rate, burst)
 	case engine.AlgorithmBatchRefill:
 		return engine.BatchRefill(tokens, period, burst)
 	case engine.AlgorithmFixedWindow:
@@ -195,42 +195,42 @@ func PolicyOf(a engine.Algorithm, n Numbers, aligned bool) engine.Policy {
 
 // tier returns the policy of a tier. Its numbers must be of the same kind as the limit's own: of requests in flight, or
 // of a rate.
-func (l *Limit) tier(problems *Errors, t Tier) engine.Policy {
+func (l *Limit) tier(problems *Errors, tier Tier) engine.Policy {
 	inFlight := l.Concurrency != 0 && l.Rate == Rate{}
 	switch {
-	case inFlight && t.Concurrency == 0:
-		problems.add(t.Name, "concurrency", "no concurrency, and the limit has no rate")
+	case inFlight && tier.Concurrency == 0:
+		problems.add(tier.Name, "concurrency", "no concurrency, and the limit has no rate")
 		return engine.Policy{}
-	case !inFlight && t.Concurrency != 0:
-		problems.add(t.Name, "concurrency", "a concurrency, and the limit has none")
+	case !inFlight && tier.Concurrency != 0:
+		problems.add(tier.Name, "concurrency", "a concurrency, and the limit has none")
 		return engine.Policy{}
-	case !inFlight && t.Rate == Rate{} && t.Burst == nil:
-		problems.add(t.Name, "", "neither rate nor burst")
+	case !inFlight && tier.Rate == Rate{} && tier.Burst == nil:
+		problems.add(tier.Name, "", "neither rate nor burst")
 		return engine.Policy{}
-	case !inFlight && t.Rate == Rate{} && l.Rate.IsFixed():
-		problems.add(t.Name, "", "no rate, and the limit's own is %v: write one", l.Rate)
+	case !inFlight && tier.Rate == Rate{} && l.Rate.IsFixed():
+		problems.add(tier.Name, "", "no rate, and the limit's own is %v: write one", l.Rate)
 		return engine.Policy{}
-	case !inFlight && t.Rate == Rate{}:
-		t.Rate = l.Rate
+	case !inFlight && tier.Rate == Rate{}:
+		tier.Rate = l.Rate
 	}
-	if t.Burst == nil && !t.Rate.IsFixed() && traitsOf(l.Algorithm).hasBurst && !inFlight {
-		t.Burst = l.Burst
+	if tier.Burst == nil && !tier.Rate.IsFixed() && traitsOf(l.Algorithm).hasBurst && !inFlight {
+		tier.Burst = l.Burst
 	}
-	form, rate := traitsOf(l.Algorithm), l.Rate
+	traits, rate := traitsOf(l.Algorithm), l.Rate
 	switch {
-	case inFlight || t.Rate.IsFixed() || rate.IsFixed() || rate == Rate{}:
-	case form.sameRate && t.Rate != rate:
-		problems.add(t.Name, "rate", "all limits of a %s have one rate, %v: write a burst alone", Name(l.Algorithm), rate)
-	case form.samePeriod && (t.Rate.Period != rate.Period || t.Rate.calendar != rate.calendar):
-		problems.add(t.Name, "rate", "all limits of a %s have one period: write the rate as so many in the period of %v",
+	case inFlight || tier.Rate.IsFixed() || rate.IsFixed() || rate == Rate{}:
+	case traits.sameRate && tier.Rate != rate:
+		problems.add(tier.Name, "rate", "all limits of a %s have one rate, %v: write a burst alone", Name(l.Algorithm), rate)
+	case traits.samePeriod && (tier.Rate.Period != rate.Period || tier.Rate.calendar != rate.calendar):
+		problems.add(tier.Name, "rate", "all limits of a %s have one period: write the rate as so many in the period of %v",
 			Name(l.Algorithm), rate)
 	}
-	return l.policy(problems, t.Name, t.Numbers)
+	return l.policy(problems, tier.Name, tier.Numbers)
 }
 
-func (l *Limit) checkInFlight(problems *Errors, tier string, n Numbers) {
+func (l *Limit) checkInFlight(problems *Errors, tier string, numbers Numbers) {
 	const noRate = "it needs a rate, and the limit has none: leave it out"
-	if n.Burst != nil {
+	if numbers.Burst != nil {
 		problems.add(tier, "burst", "burst: "+noRate)
 	}
 	if tier != "" {
