@@ -52,16 +52,16 @@ func (p Policy) numbers(grant grant, room uint64) []uint64 {
 	}
 }
 
-// parsePolicies returns the policies that the numbers represent. The numbers may have any value: policySet.plan checks
-// whether the policies are valid.
+// parsePolicies returns the policies that the numbers represent: first base, then the limiter's own policy, then its
+// tiers. The numbers may have any value: policySet.plan checks whether the policies are valid.
 func parsePolicies(numbers []uint64, calendar *atomicbucket.Calendar) (policySet, error) {
-	var byTier, bases []Policy
+	var policies, bases []Policy
 	var highest []uint64
 	var longestWindow time.Duration
 	var maxEstimate uint64
 	for ; len(numbers) >= policyNumbers; numbers = numbers[policyNumbers:] {
 		kind, bound := numbers[0], uint64(atomicbucket.MaxBurst)
-		if len(byTier) == 0 {
+		if len(policies) == 0 {
 			bound = math.MaxInt64
 		}
 		p := Policy{
@@ -69,33 +69,33 @@ func parsePolicies(numbers []uint64, calendar *atomicbucket.Calendar) (policySet
 			rate:  Rate{math.Float64frombits(numbers[1]), time.Duration(numbers[2])},
 			limit: numbers[3], refill: numbers[4], window: time.Duration(numbers[5]),
 		}
-		if p.hasWindows() && len(byTier) == 0 {
+		if p.hasWindows() && len(policies) == 0 {
 			longestWindow, maxEstimate, p.rate.Period, p.refill = p.rate.Period, p.refill, 0, 0
 		}
-		if calendar != nil && (p.algorithm != NoAlgorithm || len(byTier) == 0) {
+		if calendar != nil && (p.algorithm != NoAlgorithm || len(policies) == 0) {
 			if p.algorithm != AlgorithmFixedWindow || !p.aligned || p.window != calendar.Period().Longest() {
-				return policySet{}, fmt.Errorf("policy %d is %v: the table is of a %v of %s", len(byTier), p, calendar.Period(), calendar.Zone())
+				return policySet{}, fmt.Errorf("policy %d is %v: the table is of a %v of %s", len(policies), p, calendar.Period(), calendar.Zone())
 			}
 			p.period, p.calendar = calendar.Period(), calendar
 		}
 		base := p
-		if p.isFixed() && len(byTier) > 1 && p.algorithm != NoAlgorithm {
+		if p.isFixed() && len(policies) > 1 && p.algorithm != NoAlgorithm {
 			base.grant, p = grantsLimit, Policy{grant: p.grant}
 		}
 		if int(base.algorithm) >= len(algorithmNames) || p.grant > grantsQuotas || kind>>alignedShift > 1 ||
 			p.isFixed() && p != (Policy{grant: p.grant}) || base.limit > numbers[6] || numbers[6] > bound ||
 			p.grant == grantsQuotas && p != TokenBuckets(p.window) {
-			return policySet{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(byTier), kind)
+			return policySet{}, fmt.Errorf("policy %d begins with %#x, which no policy does", len(policies), kind)
 		}
-		byTier, bases, highest = append(byTier, p), append(bases, base), append(highest, numbers[6])
+		policies, bases, highest = append(policies, p), append(bases, base), append(highest, numbers[6])
 	}
-	if len(numbers) > 0 || len(byTier) < 2 {
-		return policySet{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(byTier)*policyNumbers+len(numbers), policyNumbers)
+	if len(numbers) > 0 || len(policies) < 2 {
+		return policySet{}, fmt.Errorf("policies of %d numbers: want some of %d each", len(policies)*policyNumbers+len(numbers), policyNumbers)
 	}
-	if err := checkTiers(byTier[2:]); err != nil {
+	if err := checkTiers(policies[2:]); err != nil {
 		return policySet{}, err
 	}
-	s := policySet{byTier[0], byTier[1:], bases[1:], highest[1:], highest[0], longestWindow, maxEstimate}
+	s := policySet{policies[0], policies[1:], bases[1:], highest[1:], highest[0], longestWindow, maxEstimate}
 	if s.bases[0] = s.base; s.base.hasWindows() && s.quotaDebt < anyQuota {
 		s.quotaDebt = 0 // it is the room for the limits of tiers
 	}
