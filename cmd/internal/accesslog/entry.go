@@ -24,7 +24,7 @@ type Entry struct {
 	// this entry's time. It is 0 for an entry in order.
 	Late time.Duration
 	// Memo is for the reader of the log, to store something in an entry. The reader can get an entry twice: from Next
-	// and from the function of [Log.Logged]. What it stores the first time, it finds the second time.
+	// and from the function of [Log.OnEntry]. What it stores the first time, it finds the second time.
 	Memo any
 
 	line int // number of the line in its file

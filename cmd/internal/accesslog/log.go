@@ -29,7 +29,7 @@ type Log struct {
 	lastTime time.Time      // time of the entry that was passed on last
 	sorter   *sorter        // sorts a log on disk
 	sorted   *sortedEntries // the entries of sorter; nil until all were added
-	onLogged func(*Entry)
+	onEntry  func(*Entry)
 
 	bytes      int64 // bytes that were read so far, as stored
 	onProgress func(activity string, read int64)
@@ -42,18 +42,18 @@ func NewLog(r io.Reader) *Log {
 	return l
 }
 
-// HoldNone turns sorting off until Widen is called. This is fastest for a log that is in order. It must be called
+// DisableSorting turns sorting off until Widen is called. This is fastest for a log that is in order. It must be called
 // before the first Next.
-func (l *Log) HoldNone() { l.window = noLines }
+func (l *Log) DisableSorting() { l.window = noLines }
 
 // ErrUnsorted says that an entry came too late to be sorted among the lines that are held back.
 var ErrUnsorted = errors.New("an entry is too late for the lines that are held back for sorting")
 
-// Logged sets a function that gets every entry, in the order of the lines of its file. Whenever Next returns an entry,
+// OnEntry sets a function that gets every entry, in the order of the lines of its file. Whenever Next returns an entry,
 // the function gets an entry of the same file. But if the log is sorted on disk, the function gets all entries before
-// Next returns the first. Logged must be called before the first Next, and not together with [Log.HoldNone]. nil means
-// no function.
-func (l *Log) Logged(fn func(*Entry)) { l.onLogged = fn }
+// Next returns the first. OnEntry must be called before the first Next, and not together with [Log.DisableSorting]. nil
+// means no function.
+func (l *Log) OnEntry(fn func(*Entry)) { l.onEntry = fn }
 
 // LineError says what is wrong with a line that is not an entry.
 type LineError struct {
@@ -102,8 +102,8 @@ func (l *Log) Next() (*Entry, error) {
 			return nil, err
 		}
 		f.ready = false
-		if l.onLogged != nil {
-			f.reorder.callLogged(l.onLogged)
+		if l.onEntry != nil {
+			f.reorder.passEntry(l.onEntry)
 		}
 		if l.sorter == nil {
 			if f.entry.Time.Before(l.lastTime) {

@@ -20,7 +20,7 @@ type reorderBuffer struct {
 	latest       time.Time        // latest time of the entries that were read
 	queue        []queueItem      // sorted by time; entries with the same time are in the order in which they came
 	storage      []queueItem      // the memory of the queue
-	fileOrder    []*bufferedEntry // entries that the function of Log.Logged has not got yet, in the order of the file
+	fileOrder    []*bufferedEntry // entries that OnEntry has not passed on yet, in the order of the file
 	bytes        int              // bytes of text in the queue
 	lastReturned *bufferedEntry   // the entry that next returned last
 	free         []*bufferedEntry
@@ -83,16 +83,16 @@ func (r *reorderBuffer) read(f *file) {
 			b.entry.Late = r.latest.Sub(e.Time)
 		}
 		b.entry.file, b.refs = f.index, 1
-		if f.log.onLogged != nil {
+		if f.log.onEntry != nil {
 			b.refs, r.fileOrder = 2, append(r.fileOrder, b)
 		}
 		r.insert(b)
 	}
 }
 
-// callLogged passes the next entry, in the order of the file, to fn, the function of Log.Logged. It must be called once
+// passEntry passes the next entry, in the order of the file, to fn, the function of Log.OnEntry. It must be called once
 // for each entry that next has returned.
-func (r *reorderBuffer) callLogged(fn func(*Entry)) {
+func (r *reorderBuffer) passEntry(fn func(*Entry)) {
 	b := r.fileOrder[0]
 	r.fileOrder = r.fileOrder[1:]
 	fn(&b.entry)

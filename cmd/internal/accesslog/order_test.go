@@ -82,7 +82,7 @@ func TestALineTooLateForTheWindow(t *testing.T) {
 		name := writeFiles(t, strings.Repeat(lineAt("a", 9), lines)+lineAt("late", 0)+"nonsense\n"+lineAt("b", 10))[0]
 		log, err := Open([]string{name}, "")
 		require.NoError(t, err)
-		log.HoldNone()
+		log.DisableSorting()
 		for range widened {
 			for range lines {
 				if _, err = log.Next(); err != nil {
@@ -133,7 +133,7 @@ func TestTheOrderOfTheLog(t *testing.T) {
 			require.NoError(t, log.Widen())
 		}
 		var logged []string
-		log.Logged(func(e *Entry) { logged = append(logged, fmt.Sprintf("%s %v", e.Client, e.Late)) })
+		log.OnEntry(func(e *Entry) { logged = append(logged, fmt.Sprintf("%s %v", e.Client, e.Late)) })
 		assert.Equal(t, []string{"b", "a", "e", "f", "d", "c"}, clients(t, log))
 		assert.Equal(t, []string{"a 0s", "b 1m37s", "e 0s", "f 0s", "c 0s", "d 1s"}, logged)
 		require.NoError(t, log.Close())
@@ -147,7 +147,7 @@ func TestSortingDoesNotAllocate(t *testing.T) {
 		text.WriteString(lineAt("a", i+5) + lineAt("b", i+3) + lineAt("c", i+4))
 	}
 	log := NewLog(strings.NewReader(text.String()))
-	log.Logged(func(*Entry) {})
+	log.OnEntry(func(*Entry) {})
 	next := func() {
 		if _, err := log.Next(); err != nil {
 			t.Error(err)

@@ -126,8 +126,9 @@ func (b Bucket) Reset(ctx context.Context) error {
 	return err
 }
 
-// Stored returns the limiter in the store for a rule. It is nil if counters are in memory or the rule counts nothing.
-func (s *Service) Stored(r *config.Rule) *redislimit.Limiter {
+// StoreLimiter returns the limiter in the store for a rule. It is nil if counters are in memory or the rule counts
+// nothing.
+func (s *Service) StoreLimiter(r *config.Rule) *redislimit.Limiter {
 	current := s.active.Load()
 	if current == nil || r.Index >= len(current.rules) || current.rules[r.Index].Rule != r {
 		return nil

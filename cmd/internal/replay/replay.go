@@ -100,9 +100,9 @@ type action func(e *accesslog.Entry, now time.Time) error
 // the latest time in the lines before it.
 func (r *run) read(log *accesslog.Log, decide, decideAsLogged action) error {
 	var logErr error
-	log.Logged(nil)
+	log.OnEntry(nil)
 	if r.asLogged {
-		log.Logged(func(e *accesslog.Entry) {
+		log.OnEntry(func(e *accesslog.Entry) {
 			if logErr == nil {
 				logErr = decideAsLogged(e, r.logClock.advance(e.Time))
 			}

@@ -34,7 +34,7 @@ func repeat[R any](log *accesslog.Log, replay func(attempt) (R, error)) (R, erro
 	a := attempt{room: fullRoom, asLogged: true}
 	if log.Reopens() {
 		a = attempt{room: smallRoom}
-		log.HoldNone()
+		log.DisableSorting()
 	}
 	for {
 		result, err := replay(a)

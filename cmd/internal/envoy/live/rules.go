@@ -68,7 +68,7 @@ func (p *Page) newView(c *config.Config) *view {
 func (p *Page) rule(r *config.Rule, name string) admin.Rule {
 	card := admin.Rule{
 		Name: name, Policy: policyText(r), For: scope(r), By: "global", Shadow: r.ShadowMode || p.options.ShadowMode,
-		Buckets: buckets{p.service, r}, Stored: p.service.Stored(r),
+		Buckets: buckets{p.service, r}, Stored: p.service.StoreLimiter(r),
 	}
 	for _, e := range r.Entries() {
 		if isOpen(e) {
