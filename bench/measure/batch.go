@@ -12,15 +12,15 @@ const batchSize = 250
 type batch struct {
 	limiter *engine.Limiter
 	keys    []engine.Key
-	whole   bool
+	batched bool
 }
 
-func openBatch(r *workload.Row, whole bool, requests *workload.Stream) (Decider, func(), error) {
+func openBatch(r *workload.Row, batched bool, requests *workload.Stream) (Decider, func(), error) {
 	l, err := Weir(r, engine.ClockTSC())
 	if err != nil {
 		return nil, nil, err
 	}
-	b := &batch{l, make([]engine.Key, requests.Len()), whole}
+	b := &batch{l, make([]engine.Key, requests.Len()), batched}
 	for i := range b.keys {
 		b.keys[i] = l.Key(requests.At(i))
 	}
@@ -33,7 +33,7 @@ func (b *batch) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	for from < to {
 		keys := b.keys[from:min(from+batchSize, to)]
 		from += len(keys)
-		if b.whole {
+		if b.batched {
 			if err := b.limiter.TakeBatch(keys, 1, decisions[:len(keys)]); err != nil {
 				return allowed // too few, so the row fails
 			}

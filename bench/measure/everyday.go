@@ -35,10 +35,10 @@ func openTake(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return Keyed{call(func(key string) bool { return l.Take(key, 1).Allowed })}, closing(l), nil
+	return Keyed{call(func(key string) bool { return l.Take(key, 1).Allowed })}, closeAll(l), nil
 }
 
-func closing(limiters ...*engine.Limiter) func() {
+func closeAll(limiters ...*engine.Limiter) func() {
 	return func() {
 		for _, l := range limiters {
 			l.Close()
@@ -59,7 +59,7 @@ func openTiers(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	}
 	return Keyed{call(func(key string) bool {
 		return l.AllowKey(l.Key(key).Tier(int(key[len(key)-1]) % 3))
-	})}, closing(l), nil
+	})}, closeAll(l), nil
 }
 
 // openAll opens three limits that decide together: two for each client, and one for all clients.
@@ -76,27 +76,27 @@ func openAll(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
 	}
 	everyone, err := engine.New(engine.TokenBucket(engine.PerSecond(1e9), 1e9), engine.MaxKeys(1000), engine.ClockTSC())
 	if err != nil {
-		closing(second, perMinute)()
+		closeAll(second, perMinute)()
 		return nil, nil, err
 	}
-	together := everyone.Key("")
+	everyoneKey := everyone.Key("")
 	return Keyed{call(func(key string) bool {
 		k := second.Key(key) // valid for every limiter of the process
 		var answers [3]engine.Answer
-		requests := [3]engine.Request{{Limiter: second, Key: k, N: 1}, {Limiter: perMinute, Key: k, N: 1}, {Limiter: everyone, Key: together, N: 1}}
+		requests := [3]engine.Request{{Limiter: second, Key: k, N: 1}, {Limiter: perMinute, Key: k, N: 1}, {Limiter: everyone, Key: everyoneKey, N: 1}}
 		allowed, err := engine.TakeAll(requests[:], answers[:])
 		return err == nil && allowed
-	})}, closing(second, perMinute, everyone), nil
+	})}, closeAll(second, perMinute, everyone), nil
 }
 
-// addressed decides requests whose addresses were parsed before the measurement.
-type addressed struct {
+// An addrDecider decides requests whose addresses were parsed before the measurement.
+type addrDecider struct {
 	limiter *engine.Limiter
 	addrs   []netip.Addr
 }
 
 func openAddr(r *workload.Row, requests *workload.Stream) (Decider, func(), error) {
-	a := &addressed{addrs: make([]netip.Addr, requests.Len())}
+	a := &addrDecider{addrs: make([]netip.Addr, requests.Len())}
 	for i := range a.addrs {
 		var err error
 		if a.addrs[i], err = netip.ParseAddr(requests.At(i)); err != nil {
@@ -107,11 +107,11 @@ func openAddr(r *workload.Row, requests *workload.Stream) (Decider, func(), erro
 	if a.limiter, err = Weir(r, engine.ClockTSC()); err != nil {
 		return nil, nil, err
 	}
-	return a, closing(a.limiter), nil
+	return a, closeAll(a.limiter), nil
 }
 
 // Decide implements Decider. The stream must be the one with which the subject was opened.
-func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
+func (a *addrDecider) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	for _, addr := range a.addrs[from:to] {
 		if a.limiter.AllowKey(a.limiter.KeyAddr(addr)) {
 			allowed++
@@ -120,16 +120,16 @@ func (a *addressed) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-func (a *addressed) Before() Decider {
+func (a *addrDecider) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		addr, err := netip.ParseAddr(key)
 		return err == nil && a.limiter.AllowKey(a.limiter.KeyAddr(addr))
 	})}
 }
 
-// The type decided lets the middleware decide. It reuses one request object and changes only the address. A server's
+// A middlewareDecider lets the middleware decide. It reuses one request object and changes only the address. A server's
 // request is in a cache, too, because the server has just read it.
-type decided struct {
+type middlewareDecider struct {
 	middleware *httplimit.Middleware
 	remote     *workload.Stream // addresses with ports, as net/http has them
 	pool       sync.Pool        // of *http.Request
@@ -148,11 +148,11 @@ func openDecide(r *workload.Row, requests *workload.Stream) (Decider, func(), er
 		l.Close()
 		return nil, nil, err
 	}
-	return &decided{m, requests.With(port), sync.Pool{New: func() any { return new(http.Request) }}}, closing(l), nil
+	return &middlewareDecider{m, requests.With(port), sync.Pool{New: func() any { return new(http.Request) }}}, closeAll(l), nil
 }
 
 // Decide implements Decider. The stream must be the one with which the subject was opened.
-func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
+func (d *middlewareDecider) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	request := d.pool.Get().(*http.Request)
 	defer d.pool.Put(request)
 	for i := from; i < to; i++ {
@@ -165,64 +165,64 @@ func (d *decided) Decide(_ *workload.Stream, from, to int) (allowed int) {
 	return allowed
 }
 
-func (d *decided) Before() Decider {
+func (d *middlewareDecider) Before() Decider {
 	return Keyed{call(func(key string) bool {
 		result := d.middleware.Decide(&http.Request{RemoteAddr: key + port})
 		return result.Allowed()
 	})}
 }
 
-// The type timed passes to the limiter the due time of each request. So only the limiter has a limit that is not sped
+// A timedDecider passes to the limiter the due time of each request. So only the limiter has a limit that is not sped
 // up.
 //
 // All workers share one time, which the limiter's clock shows, because the limiter does not trust a caller far ahead of
 // its clock. Each request advances the time by the mean interval. A worker takes the times of step requests at once.
-type timed struct {
-	limiter *engine.Limiter
-	began   time.Time
-	asked   atomic.Int64
-	clock   atomic.Int64 // nanoseconds since began, up to the end of the latest group of step requests
+type timedDecider struct {
+	limiter   *engine.Limiter
+	start     time.Time
+	requested atomic.Int64
+	clock     atomic.Int64 // nanoseconds since start, up to the end of the latest group of step requests
 }
 
 func openAt(r *workload.Row, _ *workload.Stream) (Decider, func(), error) {
-	t := &timed{began: time.Now()}
+	t := &timedDecider{start: time.Now()}
 	var err error
 	t.limiter, err = engine.New(policyOf(r.Unhurried()), engine.MaxKeys(r.Capacity), engine.Prefault(),
 		engine.ClockFunc(func() time.Time { return t.at(time.Duration(t.clock.Load())) }))
 	if err != nil {
 		return nil, nil, err
 	}
-	return t, closing(t.limiter), nil
+	return t, closeAll(t.limiter), nil
 }
 
-func (t *timed) at(since time.Duration) time.Time { return t.began.Add(since) }
+func (t *timedDecider) at(since time.Duration) time.Time { return t.start.Add(since) }
 
 // The constant step is the number of requests whose times a worker takes at once. If the worker is suspended, at most
 // step requests are late.
 const step = 50
 
 // Decide implements Decider.
-func (t *timed) Decide(s *workload.Stream, from, to int) (allowed int) {
+func (t *timedDecider) Decide(s *workload.Stream, from, to int) (allowed int) {
 	for ; from < to; from += step {
 		allowed += t.decide(s, from, min(from+step, to))
 	}
 	return allowed
 }
 
-func (t *timed) decide(s *workload.Stream, from, to int) (allowed int) {
-	asked := t.asked.Add(int64(to-from)) - int64(to-from)
-	laps, rest := asked/int64(s.Len()), asked%int64(s.Len())
-	now := time.Duration(laps)*s.Lap() + time.Duration(rest)*s.Lap()/time.Duration(s.Len())
-	began := t.at(now - s.Due(from))
+func (t *timedDecider) decide(s *workload.Stream, from, to int) (allowed int) {
+	requested := t.requested.Add(int64(to-from)) - int64(to-from)
+	laps, remainder := requested/int64(s.Len()), requested%int64(s.Len())
+	now := time.Duration(laps)*s.Lap() + time.Duration(remainder)*s.Lap()/time.Duration(s.Len())
+	start := t.at(now - s.Due(from))
 	t.clock.Store(int64(now + s.Due(to-1) - s.Due(from)))
 	for i := from; i < to; i++ {
-		if t.limiter.TakeAt(t.limiter.Key(s.At(i)), 1, began.Add(s.Due(i))).Allowed {
+		if t.limiter.TakeAt(t.limiter.Key(s.At(i)), 1, start.Add(s.Due(i))).Allowed {
 			allowed++
 		}
 	}
 	return allowed
 }
 
-func (t *timed) Before() Decider {
-	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.began).Allowed })}
+func (t *timedDecider) Before() Decider {
+	return Keyed{call(func(key string) bool { return t.limiter.TakeAt(t.limiter.Key(key), 1, t.start).Allowed })}
 }

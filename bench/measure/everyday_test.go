@@ -51,7 +51,7 @@ func TestTakeAtGoesByTheTimes(t *testing.T) {
 	allowed := 0
 	for range 1000 {
 		allowed += d.Decide(requests, 0, 1)
-		d.(*timed).asked.Store(0)
+		d.(*timedDecider).requested.Store(0)
 	}
 	assert.Equal(t, row.Unhurried().Burst, allowed)
 }

@@ -66,7 +66,7 @@ func openHandler(r *workload.Row, name string, requests *workload.Stream) (Decid
 			return nil, nil, err
 		}
 		s.handler = m.Handler(next)
-		return s, closing(l), nil
+		return s, closeAll(l), nil
 	}
 	for _, m := range peers.Middlewares() {
 		if m.Name == name {

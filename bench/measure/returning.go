@@ -15,5 +15,5 @@ func openNeverIdle(r *workload.Row) (Decider, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return Keyed{Limiter: l}, closing(l), nil
+	return Keyed{Limiter: l}, closeAll(l), nil
 }

@@ -190,7 +190,7 @@ func Open(r *workload.Row, name string, requests *workload.Stream) (d Decider, r
 }
 
 func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
-	all := map[string]peers.Limiter{
+	limiters := map[string]peers.Limiter{
 		FloorCoarse:  floor.AdmitCoarse{Floor: f},
 		FloorTSC:     floor.AdmitTSC{Floor: f},
 		FloorPrecise: floor.AdmitPrecise{Floor: f},
@@ -203,9 +203,9 @@ func floors(f *floor.Floor, refused bool) map[string]peers.Limiter {
 		ClockPrecise: floor.ClockPrecise{Floor: f},
 	}
 	if refused {
-		all[FloorCoarse] = floor.RefuseCoarse{Floor: f}
-		all[FloorTSC] = floor.RefuseTSC{Floor: f}
-		all[FloorPrecise] = floor.RefusePrecise{Floor: f}
+		limiters[FloorCoarse] = floor.RefuseCoarse{Floor: f}
+		limiters[FloorTSC] = floor.RefuseTSC{Floor: f}
+		limiters[FloorPrecise] = floor.RefusePrecise{Floor: f}
 	}
-	return all
+	return limiters
 }

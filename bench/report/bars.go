@@ -86,11 +86,11 @@ func rowBars(row *result.Row) bars {
 	return c.sorted()
 }
 
-func plural(n int, what string) string {
+func plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func memoryBars(r *result.Run) bars {

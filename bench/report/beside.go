@@ -11,32 +11,32 @@ import (
 )
 
 // sideBySide returns a table for each row, with its times on every number of cores.
-func sideBySide(r *result.Run) (all []table) {
+func sideBySide(r *result.Run) (list []table) {
 	for i := range r.Rows {
 		name := r.Rows[i].Name
-		same := func(x result.Row) bool { return x.Name == name }
-		if isVariant(&r.Rows[i]) || slices.ContainsFunc(r.Rows[:i], same) {
+		isSame := func(x result.Row) bool { return x.Name == name }
+		if isVariant(&r.Rows[i]) || slices.ContainsFunc(r.Rows[:i], isSame) {
 			continue
 		}
 		t := table{Title: fmt.Sprintf("%s (%s)", r.Rows[i].Title, name), Head: []string{""}}
 		measured := result.Row{Name: name}
 		for _, row := range r.Rows[i:] {
-			if !same(row) {
+			if !isSame(row) {
 				continue
 			}
-			t.beside(&row)
+			t.addColumns(&row)
 			measured.Entries = append(measured.Entries, row.Entries...)
-			t.Note += underRow(&row, " on "+plural(row.Cores, "core"))
+			t.Note += rowNote(&row, " on "+plural(row.Cores, "core"))
 		}
-		t.Note = strings.TrimSpace(t.Note + without(&measured, r.Peers))
-		all = append(all, t)
+		t.Note = strings.TrimSpace(t.Note + missingNote(&measured, r.Peers))
+		list = append(list, t)
 	}
-	return all
+	return list
 }
 
-// The method beside adds two columns to the table: the time of a decision with its allocations, and the ratio to the
+// addColumns adds two columns to the table: the time of a decision with its allocations, and the ratio to the
 // floor with the same clock. A new subject gets a new line.
-func (t *table) beside(row *result.Row) {
+func (t *table) addColumns(row *result.Row) {
 	t.Head = append(t.Head, plural(row.Cores, "core")+", ns", "x floor")
 	entries := slices.Clone(row.Entries)
 	slices.SortStableFunc(entries, func(a, b result.Entry) int { return cmp.Compare(order(&a), order(&b)) })
@@ -44,12 +44,12 @@ func (t *table) beside(row *result.Row) {
 		if e.Cannot != "" {
 			continue
 		}
-		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == e.Name })
-		if at < 0 {
-			at = len(t.Rows)
+		i := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == e.Name })
+		if i < 0 {
+			i = len(t.Rows)
 			t.add(e.Name)
 		}
-		l := &t.Rows[at]
+		l := &t.Rows[i]
 		l.Cells = append(l.Cells, slices.Repeat([]string{""}, len(t.Head)-2-len(l.Cells))...)
 		time, ratio := "failed", e.Error
 		if e.Error == "" {
@@ -58,7 +58,7 @@ func (t *table) beside(row *result.Row) {
 				time += fmt.Sprintf(" (%s allocs, %s bytes)", objects, count(e.Bytes))
 			}
 			if s, ok := row.Ratio(e.Name, e.Floor); ok {
-				ratio = fmt.Sprintf("%.2f (%s)", s.Median, tight(s))
+				ratio = fmt.Sprintf("%.2f (%s)", s.Median, shortInterval(s))
 			}
 		}
 		l.Cells = append(l.Cells, time, ratio)
@@ -69,32 +69,32 @@ func (t *table) beside(row *result.Row) {
 	}
 }
 
-func tight(s result.Summary) string {
+func shortInterval(s result.Summary) string {
 	interval, _, _ := strings.Cut(target.Interval(s), ", ")
 	return strings.ReplaceAll(interval, " - ", "-")
 }
 
-// The function together returns a table with a line for each target: its rows, grouped by verdict.
-func together(r *result.Run) table {
+// targetTable returns a table with a line for each target: its rows, grouped by verdict.
+func targetTable(r *result.Run) table {
 	t := table{Title: "Targets", Head: []string{"target", target.Met, target.Undecided, target.Missed}}
 	for _, x := range r.Targets {
-		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == x.Target })
-		if at < 0 {
-			at = len(t.Rows)
+		i := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == x.Target })
+		if i < 0 {
+			i = len(t.Rows)
 			t.add(x.Target, "", "", "")
 		}
-		said := x.Row + ": " + cmp.Or(x.Measured, x.Verdict)
+		entry := x.Row + ": " + cmp.Or(x.Measured, x.Verdict)
 		if interval, rest, _ := strings.Cut(x.Spread, ", "); strings.Contains(rest, "rounds") { // the target of a row
-			said += " (" + strings.ReplaceAll(interval, " - ", "-") + ")"
+			entry += " (" + strings.ReplaceAll(interval, " - ", "-") + ")"
 		} else if more := strings.Trim(x.Spread+"; "+x.Why, "; "); more != "" {
-			said += " (" + more + ")"
+			entry += " (" + more + ")"
 		}
 		column := slices.Index(t.Head, x.Verdict)
 		if x.Verdict == target.Unmeasured {
 			column = slices.Index(t.Head, target.Undecided)
 		}
-		cell := &t.Rows[at].Cells[column]
-		*cell = strings.TrimPrefix(*cell+"; "+said, "; ")
+		cell := &t.Rows[i].Cells[column]
+		*cell = strings.TrimPrefix(*cell+"; "+entry, "; ")
 	}
 	return t
 }

@@ -46,11 +46,11 @@ func (c curves) Legend() template.HTML {
 // nines returns the position of a percentile on an axis on which 90 % to 99 % is as far as 99 % to 99.9 %. The slowest
 // call is at 99.9999 %.
 func nines(percentile float64) float64 {
-	const all = 6
+	const maxNines = 6
 	if percentile >= 100 {
 		return 1
 	}
-	return -math.Log10(1-percentile/100) / all
+	return -math.Log10(1-percentile/100) / maxNines
 }
 
 func percentileAxis() chart.Axis {
@@ -68,9 +68,9 @@ func percentileAxis() chart.Axis {
 	return axis
 }
 
-func latencyAxis(all []result.Latency) chart.Axis {
+func latencyAxis(latencies []result.Latency) chart.Axis {
 	highest := time.Millisecond
-	for _, l := range all {
+	for _, l := range latencies {
 		for _, n := range l.Response {
 			for int64(highest) < n {
 				highest *= 10
@@ -89,15 +89,15 @@ func latencyAxis(all []result.Latency) chart.Axis {
 func latencyCurves(r *result.Run) []curves {
 	var charts []curves
 	x, y := percentileAxis(), latencyAxis(r.Latency)
-	for _, beside := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
+	for _, load := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
 		c := curves{
-			Title: "Latency of a call, beside " + beside,
+			Title: "Latency of a call, beside " + load,
 			Note: "From when the call was due to its end; calls are due every 5 µs. Lower is better. " +
 				"What the call that does nothing shows is the machine and its scheduler.",
 			x: x, y: y,
 		}
 		for _, l := range r.Latency {
-			if l.Beside != beside || l.Error != "" || len(l.Response) != len(experiment.Percentiles) {
+			if l.Beside != load || l.Error != "" || len(l.Response) != len(experiment.Percentiles) {
 				continue
 			}
 			line := curve{name: "weir's Allow", colour: chart.Blue}
@@ -134,8 +134,8 @@ func scalingCurves(r *result.Run) []curves {
 	return charts
 }
 
-// scaled contains the lines of a scaling chart.
-var scaled = []curve{
+// scalingLines contains the lines of a scaling chart.
+var scalingLines = []curve{
 	{name: measure.WeirTSC, colour: chart.Blue},
 	{name: measure.FloorTSC, colour: chart.Grey, dashes: "5 4"},
 	{name: "diy GCRA, xsync map", colour: chart.Ochre},
@@ -143,13 +143,13 @@ var scaled = []curve{
 }
 
 func scaling(rows []*result.Row) curves {
-	most := 0.0
+	maxRate := 0.0
 	c := curves{Title: rows[0].Title, Note: "Million decisions a second by all cores together. Higher is better."}
-	for _, s := range scaled {
+	for _, s := range scalingLines {
 		for _, row := range rows {
 			if e, ok := row.Entry(s.name); ok && e.Error == "" && e.Median() > 0 {
 				rate := 1000 / e.Median()
-				most = max(most, rate)
+				maxRate = max(maxRate, rate)
 				s.points = append(s.points, chart.Point{X: float64(row.Cores), Y: rate})
 			}
 		}
@@ -163,6 +163,6 @@ func scaling(rows []*result.Row) curves {
 	}
 	c.x = chart.Linear(float64(rows[0].Cores), float64(rows[len(rows)-1].Cores), ticks...)
 	c.x.Label = "GOMAXPROCS"
-	c.y = chart.FromZero(most, 0, func(rate float64) string { return fmt.Sprintf("%g M/s", rate) })
+	c.y = chart.FromZero(maxRate, 0, func(rate float64) string { return fmt.Sprintf("%g M/s", rate) })
 	return c
 }

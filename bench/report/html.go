@@ -49,7 +49,7 @@ func HTML(w io.Writer, r *result.Run) error {
 	p := page{
 		Run: r, Headline: headline(r), Targets: targets(r),
 		Scaling: scalingCurves(r), Memory: memoryBars(r), Collect: collectBars(r), Latency: latencyCurves(r),
-		Rest:    []table{returning(r), touched(r), parts(r), pages(r), bounded(r), absent(r)},
+		Rest:    []table{returning(r), touched(r), parts(r), pages(r), libraries(r), notMeasured(r)},
 		MemoryT: memory(r), CollectT: collections(r), LatencyT: latencies(r),
 	}
 	for _, t := range r.Targets {

@@ -19,7 +19,7 @@ const docsCommand = "weir bench"
 func Document(path string, r *result.Run) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, by `%s`.\n\n", headline(r), r.Command)
-	for _, t := range slices.Concat([]table{together(r), weirOnRows(r)}, sideBySide(r), costs(r)) {
+	for _, t := range slices.Concat([]table{targetTable(r), weirOnRows(r)}, sideBySide(r), costs(r)) {
 		if len(t.Rows) == 0 {
 			continue
 		}
@@ -47,7 +47,7 @@ func Short(path string, r *result.Run, others ...*result.Run) error {
 	}
 	fmt.Fprintf(&b, "%s\n\n", note)
 	for i := range r.Rows {
-		if row := &r.Rows[i]; shown(row) {
+		if row := &r.Rows[i]; isShown(row) {
 			fmt.Fprintf(&b, "![%s, %s](images/%s)\n\n", row.Title, plural(row.Cores, "core"), chartOf(row))
 		}
 	}
@@ -64,9 +64,9 @@ func weirOnRows(r *result.Run) table {
 			continue
 		}
 		name := "`" + row.Name + "`"
-		at := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == name })
-		if at < 0 {
-			at = len(t.Rows)
+		index := slices.IndexFunc(t.Rows, func(l line) bool { return l.Cells[0] == name })
+		if index < 0 {
+			index = len(t.Rows)
 			t.add(name, row.Title, "", "", "", "")
 		}
 		e, _ := row.Entry(measure.WeirTSC)
@@ -74,7 +74,7 @@ func weirOnRows(r *result.Run) table {
 		if row.Cores > 1 {
 			first = 4
 		}
-		copy(t.Rows[at].Cells[first:], []string{fmt.Sprintf("%.1f ns", e.Median()), fmt.Sprintf("%.2f", s.Median)})
+		copy(t.Rows[index].Cells[first:], []string{fmt.Sprintf("%.1f ns", e.Median()), fmt.Sprintf("%.2f", s.Median)})
 	}
 	return t
 }

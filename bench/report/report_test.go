@@ -198,7 +198,7 @@ func TestSideBySide(t *testing.T) {
 
 // Each target has exactly one line in a document, whatever its rows and verdicts.
 func TestTargetsTogether(t *testing.T) {
-	lines := together(&result.Run{Targets: []result.Target{
+	lines := targetTable(&result.Run{Targets: []result.Target{
 		{Row: "a, 1 core", Target: "fast", Measured: "1.61", Spread: "1.50 - 1.69, 20 rounds", Verdict: target.Missed, Why: "x"},
 		{Row: "a, 2 cores", Target: "fast", Measured: "1.10 (y)", Spread: "1.00 - 1.20, 20 rounds, of 5", Verdict: target.Met},
 		{Row: "b, 1 core", Target: "fast", Measured: "1.20", Spread: "none by 3 rounds", Verdict: target.Undecided},
@@ -225,7 +225,7 @@ func TestDocument(t *testing.T) {
 			strings.HasSuffix(string(text), markdown.End+"\nafter\n"))
 		assert.NotContains(t, string(text), "old\n")
 		assert.Contains(t, string(text), "\n| `allowed-1k` | allowed, 1,000 keys | 31.0 ns | 1.50 | 31.0 ns | 1.50 |\n")
-		for _, table := range slices.Concat([]table{together(r)}, sideBySide(r), costs(r)) {
+		for _, table := range slices.Concat([]table{targetTable(r)}, sideBySide(r), costs(r)) {
 			for _, l := range table.Rows {
 				for _, cell := range append(l.Cells, l.Under...) {
 					assert.Contains(t, string(text), cell)
@@ -310,5 +310,5 @@ func TestScaling(t *testing.T) {
 	require.Len(t, charts, 1, "of rows on more than one number of cores")
 	require.Len(t, charts[0].curves, 2, "of what was measured on both")
 	assert.Equal(t, []chart.Point{{X: 1, Y: 1000.0 / 31}, {X: 2, Y: 1000.0 / 31}}, charts[0].curves[0].points)
-	assert.Empty(t, scaled[0].points, "the list is not changed")
+	assert.Empty(t, scalingLines[0].points, "the list is not changed")
 }

@@ -16,7 +16,7 @@ const (
 	MemoryChart = "bench-memory.svg"
 )
 
-func shown(row *result.Row) bool {
+func isShown(row *result.Row) bool {
 	found, err := workload.Find(row.Name)
 	return err == nil && found.Shown
 }
@@ -44,14 +44,14 @@ func WriteCharts(folder string, r *result.Run) error {
 		bars           bars
 	}
 	const times = "Time of a decision as a multiple of the floor, and in nanoseconds; shorter is better"
-	all := []file{{SpeedChart, times, rowBars(speed)},
+	files := []file{{SpeedChart, times, rowBars(speed)},
 		{MemoryChart, "Bytes a key, without its text; shorter is better", memoryBars(r)}}
 	for i := range r.Rows {
-		if row := &r.Rows[i]; shown(row) && row != speed {
-			all = append(all, file{chartOf(row), times, rowBars(row)})
+		if row := &r.Rows[i]; isShown(row) && row != speed {
+			files = append(files, file{chartOf(row), times, rowBars(row)})
 		}
 	}
-	for _, c := range all {
+	for _, c := range files {
 		picture := chart.Picture{Title: c.bars.Title, Subtitle: c.subtitle, Width: 720, Chart: c.bars.Chart()}
 		if err := atomicfile.Write(filepath.Join(folder, c.name), picture.Write); err != nil {
 			return err

@@ -31,34 +31,34 @@ func headline(r *result.Run) string {
 }
 
 func tables(r *result.Run) []table {
-	all := append(glance(r), targets(r))
+	list := append(glance(r), targets(r))
 	for i := range r.Rows {
 		if !isVariant(&r.Rows[i]) {
-			all = append(all, row(&r.Rows[i], r.Peers))
+			list = append(list, row(&r.Rows[i], r.Peers))
 		}
 	}
-	return append(all, costs(r)...)
+	return append(list, costs(r)...)
 }
 
 // costs returns the tables of the libraries, and of all measurements other than rows.
 func costs(r *result.Run) []table {
-	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), bounded(r), absent(r)}
+	return []table{returning(r), parts(r), pages(r), memory(r), touched(r), collections(r), latencies(r), libraries(r), notMeasured(r)}
 }
 
 // glance returns the tables that a new reader looks for first: weir next to widely used libraries, on common workloads.
-func glance(r *result.Run) (all []table) {
+func glance(r *result.Run) (list []table) {
 	for i := range r.Rows {
 		cores := r.Rows[i].Cores
 		title := "At a glance, " + plural(cores, "core")
-		if shown(&r.Rows[i]) && !slices.ContainsFunc(all, func(t table) bool { return t.Title == title }) {
-			all = append(all, glanceOn(r, cores, title))
+		if isShown(&r.Rows[i]) && !slices.ContainsFunc(list, func(t table) bool { return t.Title == title }) {
+			list = append(list, glanceTable(r, cores, title))
 		}
 	}
-	slices.SortFunc(all, func(a, b table) int { return cmp.Compare(a.Title, b.Title) })
-	return all
+	slices.SortFunc(list, func(a, b table) int { return cmp.Compare(a.Title, b.Title) })
+	return list
 }
 
-func glanceOn(r *result.Run, cores int, title string) table {
+func glanceTable(r *result.Run, cores int, title string) table {
 	t := table{
 		Title: title,
 		Note: fmt.Sprintf("Nanoseconds of a decision, and in brackets times weir's Allow, of middleware times httplimit: the "+
@@ -66,19 +66,19 @@ func glanceOn(r *result.Run, cores int, title string) table {
 			"wall, for all together.", r.Rounds),
 		Head: []string{plural(cores, "core")},
 	}
-	subjects := append([]string{measure.WeirTSC, measure.WeirTake}, atGlance...)
+	subjects := append([]string{measure.WeirTSC, measure.WeirTake}, glanceSubjects...)
 	lines := make([]line, len(subjects))
 	for i, name := range subjects {
 		lines[i].Cells = []string{name}
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		if !shown(row) || row.Cores != cores {
+		if !isShown(row) || row.Cores != cores {
 			continue
 		}
 		t.Head = append(t.Head, row.Name)
 		for j, name := range subjects {
-			lines[j].Cells = append(lines[j].Cells, besideWeir(row, name, r.Rounds))
+			lines[j].Cells = append(lines[j].Cells, relativeToWeir(row, name, r.Rounds))
 		}
 	}
 	for _, l := range lines {
@@ -89,9 +89,9 @@ func glanceOn(r *result.Run, cores int, title string) table {
 	return t
 }
 
-// besideWeir writes a subject's time and its ratio to weir's time. The argument rounds is the usual number of rounds.
-// If the subject has another number of rounds, besideWeir also writes this number.
-func besideWeir(row *result.Row, name string, rounds int) string {
+// relativeToWeir writes a subject's time and its ratio to weir's time. The argument rounds is the usual number of
+// rounds. If the subject has another number of rounds, relativeToWeir also writes this number.
+func relativeToWeir(row *result.Row, name string, rounds int) string {
 	base := measure.WeirTSC
 	if strings.HasSuffix(name, "middleware") {
 		base = measure.WeirHandler
@@ -108,7 +108,7 @@ func besideWeir(row *result.Row, name string, rounds int) string {
 		strings.TrimSuffix(target.Interval(s), fmt.Sprintf(", %d rounds", rounds)))
 }
 
-var atGlance = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
+var glanceSubjects = []string{"diy GCRA, xsync map", "sethvargo/go-limiter", "tailscale util/limiter", "x/time/rate, xsync map",
 	"throttled, LRU", measure.WeirHandler, "httprate, middleware", "tollbooth, middleware", "echo, middleware"}
 
 func targets(r *result.Run) table {
@@ -123,7 +123,7 @@ func targets(r *result.Run) table {
 	return t
 }
 
-func row(r *result.Row, known []result.Peer) table {
+func row(r *result.Row, peerList []result.Peer) table {
 	t := table{
 		Title: fmt.Sprintf("%s (%s), GOMAXPROCS %d", r.Title, r.Name, r.Cores),
 		Head:  []string{"", "ns", "x floor", "95 %", "spread", "allocs", "bytes", "compared with"},
@@ -145,32 +145,32 @@ func row(r *result.Row, known []result.Peer) table {
 			t.add(cells...)
 		}
 	}
-	t.Note = underRow(r, "") + without(r, known)
+	t.Note = rowNote(r, "") + missingNote(r, peerList)
 	return t
 }
 
-// underRow says how many requests found their record, and compares weir with the do-it-yourself limiter that reads the
-// same clock. The argument on is a text that says where the comparison was measured.
-func underRow(r *result.Row, on string) string {
-	found, all := foundText(r), []string{}
+// rowNote says how many requests found their record, and compares weir with the do-it-yourself limiter that reads the
+// same clock. The argument place is a text that says where the comparison was measured.
+func rowNote(r *result.Row, place string) string {
+	found, ratios := foundText(r), []string{}
 	if found != "" {
-		found = "Requests that find the record of their key in weir's table" + on + ": " + found + ". "
+		found = "Requests that find the record of their key in weir's table" + place + ": " + found + ". "
 	}
 	for _, c := range []struct{ clock, weir, word string }{
 		{"the counter", measure.WeirTSC, peers.DIYCounter}, {"Go's clock", measure.WeirPrecise, "diy GCRA, xsync map"},
 	} {
 		if s, ok := r.Ratio(c.weir, c.word); ok {
-			all = append(all, fmt.Sprintf("%.2f (%s) by %s", s.Median, tight(s), c.clock))
+			ratios = append(ratios, fmt.Sprintf("%.2f (%s) by %s", s.Median, shortInterval(s), c.clock))
 		}
 	}
-	if len(all) == 0 {
+	if len(ratios) == 0 {
 		return found
 	}
-	return found + "Same clock" + on + ", weir by the do-it-yourself word: " + strings.Join(all, ", ") + ". "
+	return found + "Same clock" + place + ", weir by the do-it-yourself word: " + strings.Join(ratios, ", ") + ". "
 }
 
-// without names the subjects that are not in a row's table, with the reasons.
-func without(r *result.Row, known []result.Peer) string {
+// missingNote names the subjects that are not in a row's table, with the reasons.
+func missingNote(r *result.Row, peerList []result.Peer) string {
 	found, err := workload.Find(r.Name)
 	if err != nil {
 		return ""
@@ -189,7 +189,7 @@ func without(r *result.Row, known []result.Peer) string {
 			add(e.Cannot, e.Name)
 		}
 	}
-	for _, p := range known {
+	for _, p := range peerList {
 		if _, ok := r.Entry(p.Name); ok {
 			continue
 		}
@@ -230,8 +230,8 @@ func returning(r *result.Run) table {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		back, ok := row.Entry(measure.WeirTSC)
-		never, also := row.Entry(measure.WeirNeverIdle)
-		if !ok || !also {
+		never, okNever := row.Entry(measure.WeirNeverIdle)
+		if !ok || !okNever {
 			continue
 		}
 		s, ok := row.Ratio(back.Name, never.Name)
@@ -278,8 +278,8 @@ func count(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// bounded returns a table of the libraries and the abilities that each lacks.
-func bounded(r *result.Run) table {
+// libraries returns a table of the libraries and the abilities that each lacks.
+func libraries(r *result.Run) table {
 	t := table{Title: "Libraries", Head: []string{"", "version"}}
 	for _, p := range r.Peers {
 		var cannot []string
@@ -297,7 +297,7 @@ var abilities = map[string]string{
 	"bound": "bound its memory", "cost": "take n tokens, all or none",
 }
 
-func absent(r *result.Run) table {
+func notMeasured(r *result.Run) table {
 	t := table{Title: "Not measured", Head: []string{"", "because"}}
 	for _, a := range r.Absent {
 		t.add(a.Name, a.Reason)

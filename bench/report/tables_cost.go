@@ -53,9 +53,9 @@ func memory(r *result.Run) table {
 			"In RAM is what the process holds more after a collection, whole pages.",
 		Head: []string{"", "bytes a key", "in RAM, MB", "of the heap, MB", "by its own account, MB"},
 	}
-	all := slices.Clone(r.Memory)
-	slices.SortStableFunc(all, func(a, b result.Memory) int { return cmp.Compare(a.PerKey(), b.PerKey()) })
-	for _, m := range all {
+	memories := slices.Clone(r.Memory)
+	slices.SortStableFunc(memories, func(a, b result.Memory) int { return cmp.Compare(a.PerKey(), b.PerKey()) })
+	for _, m := range memories {
 		if m.Error != "" {
 			t.add(m.Name, "failed", m.Error)
 			continue

@@ -26,7 +26,7 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	}
 	p.prepare(r)
 	steps := p.steps()
-	for round := range p.most(steps) {
+	for round := range p.maxRounds(steps) {
 		for i := range p.cells {
 			// Every other round is reversed, so that no cell always follows the same other cell.
 			if round%2 == 1 {
@@ -55,15 +55,15 @@ func (p *Schedule) Do(ctx context.Context, command string, done func()) (*result
 	return r, nil
 }
 
-func (p *Schedule) most(steps []step) int {
-	most := 0
+func (p *Schedule) maxRounds(steps []step) int {
+	n := 0
 	for _, c := range p.cells {
-		most = max(most, c.rounds)
+		n = max(n, c.rounds)
 	}
 	for _, s := range steps {
-		most = max(most, s.times)
+		n = max(n, s.times)
 	}
-	return most
+	return n
 }
 
 func (p *Schedule) prepare(r *result.Run) {
@@ -104,11 +104,11 @@ func prepareUnable(row *result.Row) {
 }
 
 func rate(ctx context.Context, c cell, round int, entry func(name string) *result.Entry) {
-	var got map[string]experiment.Rated
+	var results map[string]experiment.Rated
 	err := child.Run(ctx, limit, c.cores, experiment.Rate,
-		experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &got)
+		experiment.RateOf{Row: c.row.Name, Subjects: c.subjects, For: c.each}, &results)
 	for _, name := range c.subjects {
-		e, rated := entry(name), got[name]
+		e, rated := entry(name), results[name]
 		switch {
 		case err != nil:
 			e.Error = err.Error()
@@ -127,12 +127,12 @@ func rate(ctx context.Context, c cell, round int, entry func(name string) *resul
 
 func describe() []result.Peer {
 	versions := result.Versions()
-	var all []result.Peer
+	var list []result.Peer
 	for _, p := range peers.All() {
-		all = append(all, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How,
+		list = append(list, result.Peer{Name: p.Name, Module: p.Module, Version: versions[p.Module], How: p.How,
 			Package: p.Package, Cannot: p.Cannot})
 	}
-	return all
+	return list
 }
 
 // Broken returns a line for every measurement of weir or a floor that made wrong decisions or has no result. Failures

@@ -110,37 +110,37 @@ func NewSchedule(effort Effort, names []string, rounds int) (*Schedule, error) {
 // measures reports whether the effort leaves time for a variant of a row. The default effort measures only variants
 // with a single difference: another order of keys, or any difference on rows of 1,000 or 100,000 keys.
 func (p *Schedule) measures(v *workload.Row) bool {
-	one := v.Differences() == 1
+	isSingle := v.Differences() == 1
 	return p.effort == Full ||
-		p.effort == Default && one && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
+		p.effort == Default && isSingle && (v.Draw == workload.Zipf || v.Keys == 1000 || v.Keys == 100_000)
 }
 
 func (p *Schedule) coresOf(row *workload.Row) []int {
-	all := runtime.NumCPU()
+	total := runtime.NumCPU()
 	switch {
 	case row.Hot:
-		return []int{all}
+		return []int{total}
 	case row.Batch, p.effort == Quick && (row.Large() || row.Draw != workload.InTurn):
 		return []int{1}
 	}
 	var cores []int
-	for n := 1; n < all; n++ {
+	for n := 1; n < total; n++ {
 		// The numbers of processors are powers of two, or all numbers if the effort leaves time.
 		if p.effort == Full || n&(n-1) == 0 && (p.effort == Default || n == 1) {
 			cores = append(cores, n)
 		}
 	}
-	return append(cores, all)
+	return append(cores, total)
 }
 
 // addRow adds the cells of a row. If Together is true, weir and the floors share a process.
 func (p *Schedule) addRow(row workload.Row, cores int) {
 	each := efforts[p.effort].each
-	ours := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
+	subjects := slices.DeleteFunc(measure.Of(&row), func(name string) bool { return measure.Cannot(&row, name) != "" })
 	if row.Together() {
-		p.cells = append(p.cells, cell{row, cores, ours, each, p.roundsOf(&row)})
+		p.cells = append(p.cells, cell{row, cores, subjects, each, p.roundsOf(&row)})
 	} else {
-		for _, name := range ours {
+		for _, name := range subjects {
 			p.cells = append(p.cells, cell{row, cores, []string{name}, each, p.roundsOf(&row)})
 		}
 	}
@@ -161,26 +161,26 @@ func (p *Schedule) roundsOf(row *workload.Row) int {
 	return p.Rounds
 }
 
-// The variable few contains the peers for a short run: the usual do-it-yourself limiters, and the fastest libraries.
-var few = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
+// shortRunPeers contains the peers for a short run: the usual do-it-yourself limiters, and the fastest libraries.
+var shortRunPeers = []string{"diy GCRA, xsync map", peers.DIYCounter, "diy GCRA, 256 mutex shards", "x/time/rate, xsync map",
 	"sethvargo/go-limiter", "tailscale util/limiter"}
 
-// The variable fewer contains the peers for rows with a long setup: two peers whose memory grows, a peer that sweeps,
-// and a peer with bounded memory.
-var fewer = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
+// longSetupPeers contains the peers for rows with a long setup: two peers whose memory grows, a peer that sweeps, and a
+// peer with bounded memory.
+var longSetupPeers = []string{"diy GCRA, xsync map", "x/time/rate, xsync map", "sethvargo/go-limiter", "tailscale util/limiter"}
 
 func (p *Schedule) peersOf(row *workload.Row, cores int) (names []string) {
 	for _, peer := range peers.All() {
 		quick := row.Name == "allowed-1k" || row.Name == "denied-1k"
 		unkeyed := peer.Cannot[peers.Keys] != "" && row.Keys == 1
-		chosen := slices.Contains(few, peer.Name)
+		chosen := slices.Contains(shortRunPeers, peer.Name)
 		switch {
 		case peer.Name == peers.DIYCounter && p.effort < Full && (row.Draw != workload.InTurn || row.Refused):
 		case row.Busy && peer.Name == "throttled, LRU": // throttled is one of the two peers with bounded memory
 			names = append(names, peer.Name)
 		case row.Batch || row.Aged || row.Differences() > 0 || measure.Cannot(row, peer.Name) != "":
 		case row.Returning && (row.Keys == 1_000_000 && p.effort < Full || !chosen): // not with all others
-		case row.Keys > 100_000 && p.effort == Default && !slices.Contains(fewer, peer.Name):
+		case row.Keys > 100_000 && p.effort == Default && !slices.Contains(longSetupPeers, peer.Name):
 		case p.effort == Full,
 			p.effort == Default && (cores == 1 && (quick || unkeyed) || chosen && !row.Large()),
 			p.effort == Quick && quick && chosen && cores == 1:

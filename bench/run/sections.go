@@ -23,33 +23,33 @@ type step struct {
 
 const limit = 5 * time.Minute
 
-func (p *Schedule) steps() (all []step) {
+func (p *Schedule) steps() (list []step) {
 	for i, c := range p.cells {
-		first := !slices.ContainsFunc(p.cells[:i], func(before cell) bool { return before.row.Name == c.row.Name })
+		first := !slices.ContainsFunc(p.cells[:i], func(earlier cell) bool { return earlier.row.Name == c.row.Name })
 		if first && (c.row.Returning || c.row.Everyday()) {
-			all = append(all, foundStep(c.row))
+			list = append(list, foundStep(c.row))
 		}
 	}
 	if p.sections[Parts] {
 		for i, name := range measure.Parts() {
-			all = append(all, p.partStep(i, name))
+			list = append(list, p.partStep(i, name))
 		}
 	}
 	if p.sections[Tables] {
 		i := 0
 		for _, size := range []uint64{16 << 20, 256 << 20, 2 << 30} {
 			for _, huge := range []bool{true, false} {
-				all = append(all, p.tableStep(i, size, huge))
+				list = append(list, p.tableStep(i, size, huge))
 				i++
 			}
 		}
 	}
 	if p.sections[Memory] {
-		for _, name := range p.holders() {
-			all = append(all, memoryStep(name))
+		for _, name := range p.memorySubjects() {
+			list = append(list, memoryStep(name))
 		}
 		for _, huge := range []bool{true, false} {
-			all = append(all, touchedStep(huge))
+			list = append(list, touchedStep(huge))
 		}
 	}
 	if p.sections[Collect] {
@@ -58,31 +58,31 @@ func (p *Schedule) steps() (all []step) {
 			names = append(names, "diy GCRA, xsync map")
 		}
 		if p.effort == Full {
-			names = p.holders()
+			names = p.memorySubjects()
 			names = append(names, experiment.Empty)
 		}
 		for _, name := range names {
-			all = append(all, collectStep(name))
+			list = append(list, collectStep(name))
 		}
 	}
 	if p.sections[Latency] {
-		for _, beside := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
+		for _, load := range []string{experiment.Quiet, experiment.Sweep, experiment.Flood} {
 			for _, empty := range []bool{true, false} {
-				all = append(all, latencyStep(beside, empty, efforts[p.effort].latency))
+				list = append(list, latencyStep(load, empty, efforts[p.effort].latency))
 			}
 		}
 	}
 	if p.sections[Calls] {
-		all = append(all, step{1, 200 * time.Millisecond, func(ctx context.Context, r *result.Run, _ int) {
+		list = append(list, step{1, 200 * time.Millisecond, func(ctx context.Context, r *result.Run, _ int) {
 			if err := child.Run(ctx, limit, 1, experiment.Calls, struct{}{}, &r.Calls); err != nil {
 				r.Failed = append(r.Failed, "allocations: "+err.Error())
 			}
 		}})
 	}
-	return all
+	return list
 }
 
-func (p *Schedule) holders() []string {
+func (p *Schedule) memorySubjects() []string {
 	names := []string{measure.WeirTSC}
 	for i, peer := range peers.All() {
 		if peer.Cannot[peers.Keys] == "" && peer.Name != peers.DIYCounter && (p.effort > Quick || i < 2) {
@@ -191,11 +191,11 @@ func collectStep(name string) step {
 	}}
 }
 
-func latencyStep(beside string, empty bool, d time.Duration) step {
+func latencyStep(load string, empty bool, d time.Duration) step {
 	return step{1, d + time.Second, func(ctx context.Context, r *result.Run, _ int) {
-		l := result.Latency{Beside: beside, Empty: empty}
+		l := result.Latency{Beside: load, Empty: empty}
 		if err := child.Run(ctx, limit, runtime.NumCPU(), experiment.Latency,
-			experiment.LatencyOf{Beside: beside, Empty: empty, For: d}, &l.Delays); err != nil {
+			experiment.LatencyOf{Beside: load, Empty: empty, For: d}, &l.Delays); err != nil {
 			l.Error = err.Error()
 		}
 		r.Latency = append(r.Latency, l)
