@@ -20,6 +20,9 @@ func (l *logFields) blindReason(r *rules.Rule) string {
 	if r.IsInFlight() {
 		return "a log does not say which requests were in flight at one time"
 	}
+	if r.Tokens != nil {
+		return "the cost comes from the answer, which the log does not have: see weir replay --usage for tokens of language models"
+	}
 	reads := r.Reads()
 	for _, use := range []struct {
 		sources                 []rulefile.Source

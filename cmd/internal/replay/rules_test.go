@@ -98,6 +98,9 @@ func TestWhatALogCannotTell(t *testing.T) {
 - {name: tiers, rate: 1/h, burst: 5, tiers: {header: X-Plan, values: {b: {burst: 9}}}, cost: {header: X-Cost, default: 2, max: 3}}
 - {name: bot, rate: 1/h, key: header:User-Agent, match: {header: {Referer: "*"}}}
 - {name: slow, concurrency: 3}
+- {name: budget, rate: 1000/m, tokens: {}}
+- {name: estimated, rate: 1000/m, tokens: {estimate: 100}}
+- {name: answered, rate: 1000/m, cost: {from: "header:X-Cost", estimate: 5}}
 `
 	log := logLine("h", 0, "GET / HTTP/1.1", "200")
 	r := runRules(t, rules, log, RulesOptions{})
@@ -116,6 +119,9 @@ func TestWhatALogCannotTell(t *testing.T) {
 		"every request costs 2: the log does not have X-Cost",
 		"token bucket 1/h burst 1, by header:User-Agent or ip, for any header Referer",
 		"cannot be judged from this log: a log does not say which requests were in flight at one time",
+		"cannot be judged from this log: the cost comes from the answer, which the log does not have: see weir replay --usage for tokens of language models",
+		"cannot be judged from this log: the cost comes from the answer, which the log does not have: see weir replay --usage for tokens of language models",
+		"cannot be judged from this log: the cost comes from the answer, which the log does not have: see weir replay --usage for tokens of language models",
 	}, remarks)
 	assert.Equal(t, uint64(1), r.Rules[5].Matched)
 	assert.Equal(t, uint64(0), r.Rules[6].Matched, "its referer is -")
