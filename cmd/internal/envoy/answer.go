@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
+	"github.com/weir-go/weir/engine"
 )
 
 func currentLimit(l config.Limit, name string) *rlsv3.RateLimitResponse_RateLimit {
@@ -62,7 +63,8 @@ func (s *Service) overallCode(checks []check, groups *quotaGroups) rlsv3.RateLim
 // isTighter reports whether a, not b, determines the status of their descriptor. The order is:
 //   - limits that apply before limits that do not apply
 //   - limits that refuse before limits that admit
-//   - of two that refuse, the longer refusal first; of two that admit, the fewer hits left first
+//   - of two that refuse, the longer refusal first
+//   - of two that admit, a number of hits before unlimited, and then the fewer hits left first
 func (c *check) isTighter(b *check) bool {
 	switch {
 	case c.applies != b.applies:
@@ -70,9 +72,19 @@ func (c *check) isTighter(b *check) bool {
 	case c.isRefused() != b.isRefused():
 		return c.isRefused()
 	case c.isRefused():
-		return c.reset > b.reset
+		return c.refusal() > b.refusal()
+	case c.limit.Unlimited != b.limit.Unlimited:
+		return b.limit.Unlimited
 	}
 	return c.remainingHits() < b.remainingHits()
+}
+
+// refusal returns for how long a check refuses. If nothing is taken, the hits are above the limit, and can never pass.
+func (c *check) refusal() time.Duration {
+	if c.reset == 0 {
+		return engine.Never
+	}
+	return c.reset
 }
 
 // A statusMemory is the memory of a status and of everything that it points to, in one allocation.

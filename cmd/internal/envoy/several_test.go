@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -107,4 +108,32 @@ descriptors: [{key: k, rate_limits: [{unit: day, requests_per_unit: 9}, {unit: h
 	assert.EqualValues(t, 6, counted(s, "ratelimit.service.rate_limit.d.k_per_hour.total_hits"))
 	assert.Equal(t, []int{-1}, left(ask1(t, s, "d: k=x +9")))
 	assert.Equal(t, []int{-1}, left(ask1(t, s, "d: k=x")))
+}
+
+// TestTheStatusOfSeveralLimits: a limit that counts gives the status, and not an unlimited one beside it. Of two limits
+// that refuse, it is the one under which the hits can never pass.
+func TestTheStatusOfSeveralLimits(t *testing.T) {
+	folder := t.TempDir()
+	writePlans(t, folder, "vip,unlimited\n")
+	s, _ := newService(t, fmt.Sprintf(`domain: d
+descriptors:
+  - key: a
+    rate_limits:
+      - {unit: minute, requests_per_unit: 1, quotas: {file: %q}}
+      - {unit: day, requests_per_unit: 4}
+`, filepath.Join(folder, "plans.csv")), Options{})
+	answer := ask1(t, s, "d: a=vip")
+	assert.Equal(t, []int{3}, left(answer))
+	assert.EqualValues(t, 4, answer.GetStatuses()[0].GetCurrentLimit().GetRequestsPerUnit())
+
+	s, _ = newService(t, `domain: d
+descriptors:
+  - key: a
+    rate_limits:
+      - {unit: day, requests_per_unit: 2}
+      - {unit: minute, requests_per_unit: 3, algorithm: token-bucket}
+`, Options{})
+	answer = ask1(t, s, "d: a=x +9")
+	assert.Equal(t, []int{-1}, left(answer))
+	assert.EqualValues(t, 3, answer.GetStatuses()[0].GetCurrentLimit().GetRequestsPerUnit())
 }
