@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// maxHits is the largest count of a fixed window. A request with more hits counts as one with maxHits+1, which no
-	// limit admits. So sums of hits cannot overflow.
-	maxHits = 1 << 32
+	// A request with more than maxHits hits counts as one with maxHits+1, which no limit admits. So sums of hits cannot
+	// overflow.
+	maxHits = config.MaxHits
 	// maxTables bounds the tables for the rules of a configuration. A limit in a request can add a table only while
 	// there are fewer tables than this. There is always room for the tables of all units, because requests can name any
 	// unit. During a change, the tables of both configurations exist.

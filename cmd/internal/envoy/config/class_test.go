@@ -67,7 +67,7 @@ descriptors:
 	rule = only(config.Match("d", asked("path=/me,user=a")))
 	assert.Equal(t, "d.path_regex_/api/v[0-9]+/users_/me.user", rule.StatOf(asked("path=/me,user=a")))
 	assert.Equal(t, "d.path_/Login", only(config.Match("d", asked("path=/Login"))).StatOf(asked("path=/Login")))
-	assert.Contains(t, config.Differences(), "d.addr_cidr_10_1_0_0/16: cidr and regex are weir's own: the reference refuses the file")
+	assert.Contains(t, config.Differences(), "d.addr_cidr_10_1_0_0/16: cidr is weir's own: the reference refuses the file")
 	one, other := asked("addr=10.1.2.3"), asked("path=/api/v12/users,user=a")
 	assert.Zero(t, testalloc.PerCall(func() {
 		config.Match("d", one)

@@ -15,6 +15,9 @@ import (
 
 const maxDepth = 100
 
+// MaxHits is the largest count of a fixed window.
+const MaxHits = 1 << 32
+
 // A Config has the rules of all domains. It is immutable and safe for concurrent use.
 type Config struct {
 	domains map[string]*domain
@@ -49,7 +52,8 @@ type Rule struct {
 	Metadata       *structpb.Struct
 	Quotas         *Quotas // limits of single values; nil if there are none
 
-	isShorter bool // another token bucket of the descriptor has a longer period
+	isShorter bool     // another token bucket of the descriptor has a longer period
+	ownKeys   []string // the keys in the file that the reference does not have
 
 	statSuffix string // if the descriptor has several limits: the end of the rule's name in statistics
 	domain     string
@@ -63,7 +67,7 @@ type level struct {
 	sharedPattern string // with share_threshold: the pattern, used instead of the value in the counter's key
 	statPattern   string // for a key with '*': the pattern, key or key_value, used instead of the value in statistics
 	valueToMetric bool   // the request's value becomes part of the name in statistics
-	isClass       bool   // the value is selected by a cidr or a regex
+	classKey      string // "cidr" or "regex" if such a key selects the value, else ""
 }
 
 // An Entry is a rule's condition on one entry of a descriptor. The Value "" means any value. A Value with a '*' is a
@@ -219,6 +223,7 @@ func (c *compiler) compileRules(target *node, d *Descriptor, stat string, levels
 			Index: len(c.config.rules), Limit: c.compileLimit(l), Stat: stat, Name: l.Name, Replaces: l.Replaces,
 			ShadowMode: d.ShadowMode, QuotaMode: d.QuotaMode, DetailedMetric: d.DetailedMetric,
 			Overdraw: l.Overdraw, Metadata: d.Metadata, domain: c.domain, levels: levels,
+			ownKeys: ownKeys(d, l, levels),
 		}
 		r.Quotas = c.compileQuotas(l, &r.Limit)
 		if len(d.RateLimits) > 1 {
@@ -263,7 +268,8 @@ func (c *compiler) newLevel(d *Descriptor, name string, isWildcard bool) level {
 	}
 	values := classOf(d)
 	if values.text != "" {
-		l.Entry.Value, l.stat, l.isClass = values.text, values.stat(), true
+		l.Entry.Value, l.stat = values.text, values.stat()
+		l.classKey, _, _ = strings.Cut(values.text, ":")
 	}
 	if d.ShareThreshold && !isWildcard {
 		c.fail(d.pos, "share_threshold needs a key or a value with '*': '%s' has none", name)
@@ -362,12 +368,21 @@ func (c *compiler) alignCalendar(rateLimit *RateLimit, limit *Limit) {
 }
 
 func (c *compiler) checkNumbers(pos position, limit Limit) {
-	specLimit := spec.Limit{Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm}
+	specLimit := spec.Limit{
+		Numbers: spec.Numbers{Rate: limit.rate()}, Algorithm: limit.Algorithm,
+		Aligned: limit.Algorithm == engine.AlgorithmFixedWindow && limit.Requests > 0,
+	}
 	if limit.Burst != 0 {
 		specLimit.Burst = &limit.Burst
 	}
 	_, err := specLimit.Policy()
 	for _, e := range spec.ErrorsOf(err) {
 		c.fail(pos, "%s", e)
+	}
+	if specLimit.Aligned && err == nil { // windows of all limits with this length are counted in one table
+		specLimit.Rate = spec.Of(engine.Per(MaxHits, limit.Window))
+		if _, err := specLimit.Policy(); err != nil {
+			c.fail(pos, "a period of %s is too short for a fixed window: 1ms is long enough", limit.Window)
+		}
 	}
 }

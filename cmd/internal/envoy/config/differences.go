@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/weir-go/weir/engine"
 )
 
@@ -16,21 +18,38 @@ func (c *Config) Differences() []string {
 		}
 	}
 	for _, r := range c.rules {
-		l := r.Limit
-		switch {
-		case slices.ContainsFunc(r.levels, func(l level) bool { return l.isClass }):
-			lines = append(lines, fmt.Sprintf("%s: cidr and regex are weir's own: the reference refuses the file", r.Stat))
-		case r.IsOneOfSeveral():
-			lines = append(lines, fmt.Sprintf("%s: rate_limits is weir's own: the reference refuses the file", r.Stat))
-		case l.Unlimited:
-		case l.Algorithm != engine.AlgorithmFixedWindow:
-			lines = append(lines, fmt.Sprintf("%s: algorithm is weir's own: the reference refuses the file", r.Stat))
-		case r.Overdraw:
-			lines = append(lines, fmt.Sprintf("%s: overdraw is weir's own: the reference refuses the file", r.Stat))
-		case l.Unit == unknownUnit:
-			lines = append(lines, fmt.Sprintf("%s: period is weir's own: the reference refuses the file", r.Stat))
+		if len(r.ownKeys) > 0 {
+			verb := "are"
+			if len(r.ownKeys) == 1 {
+				verb = "is"
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s %s weir's own: the reference refuses the file",
+				r.Stat, english.OxfordWordSeries(r.ownKeys, "and"), verb))
 		}
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// ownKeys returns the keys of a limit, and of the descriptors above it, that envoyproxy/ratelimit does not have.
+func ownKeys(d *Descriptor, l *RateLimit, levels []level) (keys []string) {
+	for _, key := range []struct {
+		name  string
+		isSet bool
+	}{
+		{"cidr", slices.ContainsFunc(levels, func(l level) bool { return l.classKey == "cidr" })},
+		{"regex", slices.ContainsFunc(levels, func(l level) bool { return l.classKey == "regex" })},
+		{"rate_limits", d.hasList},
+		{"algorithm", l.Algorithm != engine.NoAlgorithm},
+		{"burst", l.Burst > 0},
+		{"period", l.Period > 0},
+		{"zone", l.zonePos != position{}},
+		{"overdraw", l.Overdraw},
+		{"quotas", l.Quotas != nil},
+	} {
+		if key.isSet {
+			keys = append(keys, key.name)
+		}
+	}
+	return keys
 }

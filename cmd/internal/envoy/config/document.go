@@ -36,7 +36,8 @@ type Descriptor struct {
 	Metadata       *structpb.Struct
 	Descriptors    []Descriptor
 
-	pos position
+	hasList bool // the file has rate_limits instead of rate_limit
+	pos     position
 }
 
 // A RateLimit is the limit of a Descriptor, as written.

@@ -155,6 +155,8 @@ var mistakes = []struct{ name, text, want string }{
 		`a.yaml:7:14: burst: want 1 to 4294967295, not "0"`},
 	{"a unit and a period", limited("unit: second", "period: 90s"),
 		"a.yaml:5:13: unit 'second' beside a period of 1m30s: leave one of them out"},
+	{"a period that is too short", limited("period: 100us", "requests_per_unit: 5"),
+		"a.yaml:5:7: a period of 100µs is too short for a fixed window: 1ms is long enough"},
 	{"a period that is none", limited("period: 90"),
 		`a.yaml:5:15: period: want a time such as 90s or 1h30m, not "90"`},
 	{"a domain twice", "-- a.yaml --\ndomain: d\n-- b.yaml --\ndomain: d\n",

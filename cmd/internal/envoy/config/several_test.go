@@ -36,3 +36,35 @@ func TestSeveralLimits(t *testing.T) {
 	assert.Equal(t, "d.named_x_per_week", config.Match("d", asked("named=x"))[1].StatOf(asked("named=x")))
 	assert.Contains(t, config.Differences(), "d.k_per_second: rate_limits is weir's own: the reference refuses the file")
 }
+
+// TestOwnKeys: every key that the reference does not have is named, also if it changes nothing.
+func TestOwnKeys(t *testing.T) {
+	config, _, err := load(t, `domain: d
+descriptors:
+  - {key: plain, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {key: zone, rate_limit: {unit: day, requests_per_unit: 1, zone: UTC}}
+  - {key: quotas, rate_limit: {unit: day, requests_per_unit: 1, quotas: {hash: plans}}}
+  - {key: same, rate_limit: {unit: day, requests_per_unit: 1, algorithm: fixed-window}}
+  - {key: list, rate_limits: [{unit: day, requests_per_unit: 1}]}
+  - {key: more, rate_limit: {period: 90s, requests_per_unit: 1, algorithm: token-bucket, burst: 2, overdraw: true}}
+  - {key: addr, cidr: 10.0.0.0/8, descriptors: [{key: name, regex: a.*, rate_limit: {unit: day, requests_per_unit: 1}}]}
+`, Options{})
+	require.NoError(t, err)
+	const refuses = " weir's own: the reference refuses the file"
+	assert.Equal(t, []string{
+		"d.addr_cidr_10_0_0_0/8.name_regex_a_*: cidr and regex are" + refuses,
+		"d.list: rate_limits is" + refuses,
+		"d.more: algorithm, burst, period, and overdraw are" + refuses,
+		"d.quotas: quotas is" + refuses,
+		"d.same: algorithm is" + refuses,
+		"d.zone: zone is" + refuses,
+	}, config.Differences())
+}
+
+// TestTheLargestLimit: the reference accepts any number of 32 bits in any unit.
+func TestTheLargestLimit(t *testing.T) {
+	for _, unit := range []string{"second", "minute", "hour", "day", "week", "month", "year"} {
+		_, _, err := load(t, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: "+unit+", requests_per_unit: 4294967295}}]", Options{})
+		assert.NoError(t, err, unit)
+	}
+}

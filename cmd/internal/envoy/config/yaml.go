@@ -190,6 +190,7 @@ func (d *decoder) descriptors(n *yaml.Node, dst *[]Descriptor) {
 					d.Fail(n, "rate_limits: want 1 to %d limits, not %d", MaxLimits, len(limits))
 				}
 				d.setRateLimits(n, &descriptor, limits...)
+				descriptor.hasList = true
 			},
 			"shadow_mode":     func(n *yaml.Node) { d.flag(n, &descriptor.ShadowMode) },
 			"quota_mode":      func(n *yaml.Node) { d.flag(n, &descriptor.QuotaMode) },
