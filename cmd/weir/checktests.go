@@ -130,9 +130,9 @@ func explain(w io.Writer, f *rulefile.File, request rulefile.TestRequest) (err e
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s from %s\n", request.Line, request.Client)
-	switch refused := trial.Refused(r); {
-	case refused != nil:
-		fmt.Fprintf(&b, "\nis answered 400 before any rule is asked: %v\n", refused)
+	switch status, reason := trial.Answered(r); {
+	case status != 0:
+		fmt.Fprintf(&b, "\nis answered %d before any rule is asked: %s\n", status, reason)
 	case trial.IsExempt(r):
 		b.WriteString("\nis exempt: no rule is for it\n")
 	default:

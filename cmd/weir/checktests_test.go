@@ -38,7 +38,7 @@ func TestTheTestsOfARuleFile(t *testing.T) {
 			"request 8, after 7 times 200: want 429, got 200",
 		`{request: GET /healthz, expect: {rules: api}}`:           "want it counted by api, got no rule",
 		`{request: POST /login, answer: 500, expect: {times: 6}}`: "request 6: want 500, got 429 by login",
-		`{request: GET /../x, expect: {then: 200}}`: "request 1: want 200, got 400 by the check of the request: the path of " +
+		`{request: GET /../x, expect: {then: 200}}`: "request 1: want 200, got 400 by weir itself: The request is malformed: the path of " +
 			"its target goes above its root, at least to some servers",
 	} {
 		f, err := rulefile.Parse("weir.yaml", []byte(tried+"tests:\n  - "+test))

@@ -58,7 +58,7 @@ func (s *Server) build(file *rulefile.File, before *generation, changes *rulefil
 	}
 	g.actionRules, g.requests, g.cors = g.newActionRules(), newRequestLog(file, g.ip, s.config.Log), newCORS(file)
 	if !file.RedisAlone() { // otherwise there are no requests over HTTP
-		if g.meters, err = s.metersOf(g); err != nil {
+		if g.meters, err = metersOf(g.rules, &s.tokens, g.ip.Prefix); err != nil {
 			return nil, err
 		}
 		if g.limits, err = s.middleware(g, a); err != nil {

@@ -28,6 +28,13 @@ func newCORS(f *rulefile.File) *cors {
 	}
 }
 
+// isPreflight reports whether a request is answered as a preflight. The cors may be nil.
+func (c *cors) isPreflight(r *http.Request) bool {
+	origins := r.Header["Origin"]
+	return c != nil && r.Method == http.MethodOptions && len(origins) == 1 && origins[0] != "" &&
+		r.Header.Get("Access-Control-Request-Method") != ""
+}
+
 // answer sets the CORS fields of an answer. It answers a preflight completely, and then returns true.
 func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	if c == nil {
@@ -41,8 +48,7 @@ func (c *cors) answer(w http.ResponseWriter, r *http.Request) bool {
 	if origins := r.Header["Origin"]; len(origins) == 1 {
 		origin = origins[0]
 	}
-	method := r.Header.Get("Access-Control-Request-Method")
-	isPreflight := r.Method == http.MethodOptions && origin != "" && method != ""
+	isPreflight := c.isPreflight(r)
 	if origin != "" && c.Allows(origin) {
 		if c.AnyOrigin() {
 			origin = "*"

@@ -119,6 +119,22 @@ func (h *sharedParts) close() {
 	}
 }
 
+// refuseBeforeRules returns the status and the text of the answer to a request that weir refuses before any rule
+// decides, or 0. It also removes the fields of the connection from the request.
+func refuseBeforeRules(r *http.Request, f *rulefile.File, fields *fieldsRead) (status int, text string) {
+	if strings.EqualFold(r.Method, http.MethodConnect) {
+		return http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of its upstreams only"
+	}
+	dropHopByHop(r, f)
+	if err := checkTarget(r); err != nil {
+		return http.StatusBadRequest, "The request is malformed: " + err.Error()
+	}
+	if err := fields.check(r); err != nil {
+		return http.StatusBadRequest, "The request is ambiguous: " + err.Error()
+	}
+	return 0, ""
+}
+
 // ServeHTTP answers a client.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := s.enter()
@@ -148,18 +164,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if g.cors.answer(w, r) {
 		return
 	}
-	if strings.EqualFold(r.Method, http.MethodConnect) {
-		fail(w, r, g.file.Response.Body, http.StatusMethodNotAllowed, "CONNECT opens a tunnel, and weir is a proxy of "+
-			"its upstreams only")
-		return
-	}
-	dropHopByHop(r, g.file)
-	if err := checkTarget(r); err != nil {
-		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is malformed: "+err.Error())
-		return
-	}
-	if err := g.fields.check(r); err != nil {
-		fail(w, r, g.file.Response.Body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
+	if status, reason := refuseBeforeRules(r, g.file, &g.fields); status != 0 {
+		fail(w, r, g.file.Response.Body, status, reason)
 		return
 	}
 	g.handler.ServeHTTP(w, r)

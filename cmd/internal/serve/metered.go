@@ -3,21 +3,22 @@ package serve
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rules"
 )
 
-// metersOf returns the meters of all rules whose cost comes from the answer, or nil if there are none. After a reload,
-// a meter still has what it has learned and counted.
-func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
+// metersOf returns the meters of all rules whose cost comes from the answer, or nil if there are none. The states have
+// what meters have learned and counted, also before a reload. The function client returns the client of a request.
+func metersOf(list []*rules.Rule, states *metering.States, client func(*http.Request) netip.Prefix) (*metering.Meters, error) {
 	var meters []*metering.Meter
-	for _, rule := range g.rules {
+	for _, rule := range list {
 		if rule.Tokens == nil {
 			continue
 		}
-		m, err := metering.NewMeter(rule.Rule, rule.Limit().Match, &s.tokens)
+		m, err := metering.NewMeter(rule.Rule, rule.Limit().Match, states)
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +27,7 @@ func (s *Server) metersOf(g *generation) (*metering.Meters, error) {
 	if meters == nil {
 		return nil, nil
 	}
-	return metering.NewMeters(meters, &s.tokens, g.ip.Prefix), nil
+	return metering.NewMeters(meters, states, client), nil
 }
 
 // withLimits returns a handler that applies the limits. If rules have meters, it reads the request before the limits

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/rules"
 	"github.com/weir-go/weir/engine"
@@ -21,7 +22,10 @@ type Trial struct {
 	file     *rulefile.File
 	rules    []*rules.Rule
 	exempt   func(*http.Request) bool
+	cors     *cors
 	fields   fieldsRead
+	meters   *metering.Meters
+	states   metering.States
 	limits   *httplimit.Middleware
 	limiters []*engine.Limiter
 
@@ -57,8 +61,12 @@ func NewTrial(file *rulefile.File) (_ *Trial, err error) {
 		limits[i] = rule.Limit()
 		limits[i].Limiter, limits[i].MaxWait = limiter, 0
 	}
-	t.exempt, t.fields = rules.Exempt(file, ip), newFieldsRead(file, t.rules)
-	options, err := answerOptions(file, nil)
+	t.exempt, t.cors, t.fields = rules.Exempt(file, ip), newCORS(file), newFieldsRead(file, t.rules)
+	t.states.Clock = clock
+	if t.meters, err = metersOf(t.rules, &t.states, ip.Prefix); err != nil {
+		return nil, err
+	}
+	options, err := answerOptions(file, t.meters)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +90,13 @@ func (t *Trial) Close() (err error) {
 	return err
 }
 
-// Refused returns why a request is answered 400 before any rule decides. It returns nil for other requests.
-func (t *Trial) Refused(r *http.Request) error {
-	if err := checkTarget(r); err != nil {
-		return err
+// Answered returns the status and the reason of an answer that weir gives before any rule decides. For other requests,
+// the status is 0.
+func (t *Trial) Answered(r *http.Request) (status int, reason string) {
+	if t.cors.isPreflight(r) {
+		return http.StatusNoContent, "cors answers preflights"
 	}
-	return t.fields.check(r)
+	return refuseBeforeRules(r, t.file, &t.fields)
 }
 
 // Rules returns all rules, in the order of the file.
@@ -99,7 +108,7 @@ func (t *Trial) IsExempt(r *http.Request) bool { return t.exempt != nil && t.exe
 // Counting returns the rules that apply to the request, in the order of the file: those that count it and those that
 // always refuse it.
 func (t *Trial) Counting(r *http.Request) (list []*rules.Rule) {
-	if t.IsExempt(r) {
+	if status, _ := t.Answered(r); status != 0 || t.IsExempt(r) {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(t.rules), func(rule *rules.Rule) bool {
@@ -108,16 +117,35 @@ func (t *Trial) Counting(r *http.Request) (list []*rules.Rule) {
 	})
 }
 
-// Ask returns the status of the answer, and what refuses the request: the names of rules, or the check of the request.
+// Ask returns the status of the answer, and what refuses the request: the names of rules, or weir itself.
 // The result refuser is "" if nothing refuses the request. The parameter upstream is the status that the upstream would
-// answer.
+// answer, without a body.
 func (t *Trial) Ask(r *http.Request, upstream int) (status int, refuser string) {
-	dropHopByHop(r, t.file)
-	if err := t.Refused(r); err != nil {
-		return http.StatusBadRequest, "the check of the request: " + err.Error()
+	if status, reason := t.Answered(r); status == http.StatusNoContent {
+		return status, ""
+	} else if status != 0 {
+		return status, "weir itself: " + reason
 	}
 	w := httptest.NewRecorder()
 	t.refusedBy = t.refusedBy[:0]
-	t.limits.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(upstream) })).ServeHTTP(w, r)
-	return w.Code, strings.Join(t.refusedBy, ", ")
+	answer := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(upstream) }
+	if t.meters == nil || t.IsExempt(r) {
+		t.limits.Handler(http.HandlerFunc(answer)).ServeHTTP(w, r)
+		return w.Code, strings.Join(t.refusedBy, ", ")
+	}
+	r, done, err := t.meters.Read(r)
+	if err != nil {
+		return http.StatusServiceUnavailable, err.Error()
+	}
+	defer done()
+	res := t.limits.Decide(r)
+	if !res.Allowed() {
+		res.Refuse(w, r)
+		return w.Code, strings.Join(t.refusedBy, ", ")
+	}
+	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+		t.meters.Serve(w, r, &res, r.Context(), answer, func() metering.Settled { return metering.Settled{Complete: true, Reached: true} })
+		return 0
+	})
+	return w.Code, ""
 }

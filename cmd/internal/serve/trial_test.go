@@ -16,7 +16,9 @@ import (
 func TestATrialAnswersAsAServer(t *testing.T) {
 	const text = `
 exempt: {path: /healthz}
+cors: {origins: "*"}
 rules:
+  - {name: budget, match: {path: /v1/}, rate: 100/m, tokens: {unknown: keep}}
   - {name: login, rate: 5/m, burst: 5, match: {path: /login, method: POST}}
   - name: api
     rate: 10/s
@@ -35,12 +37,14 @@ rules:
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, trial.Close()) }()
 	statuses := map[int]int{}
+	preflight := http.Header{"Origin": {"https://a.example"}, "Access-Control-Request-Method": {"POST"}}
 	for i, asked := range []rulefile.TestRequest{
 		{Line: "POST /login"}, {Line: "POST /login/"}, {Line: "GET /login"}, {Line: "POST /%6cogin?x"}, {Line: "GET /healthz"},
 		{Line: "GET /admin/x"}, {Line: "GET /../login"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}}},
 		{Line: "GET /", Header: http.Header{"X-Plan": {"free"}}}, {Line: "GET /", Header: http.Header{"X-Plan": {"bad"}}},
 		{Line: "GET /", Header: http.Header{"X-Api-Key": {"a"}}}, {Line: "GET /", Header: http.Header{"X-Api-Key": {"a", "b"}}},
-		{Line: "PUT /dear"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}, "Connection": {"x-plan"}}},
+		{Line: "POST /v1/chat/completions"}, {Line: "GET /v1/models"}, {Line: "OPTIONS /login", Header: preflight},
+		{Line: "OPTIONS /login"}, {Line: "PUT /dear"}, {Line: "GET /", Header: http.Header{"X-Plan": {"gold"}, "Connection": {"x-plan"}}},
 	} {
 		asked.Client = rulefile.DefaultClient
 		for range 4 {
@@ -61,5 +65,29 @@ rules:
 			statuses[got]++
 		}
 	}
-	assert.Len(t, statuses, 3, "200, 400 and 429")
+	assert.Len(t, statuses, 4, "200, 204, 400 and 429")
+}
+
+// TestAHoldOfATrial: a trial settles the estimate of a request as a server does. A failure of the upstream costs
+// nothing. CONNECT is answered before any rule decides.
+func TestAHoldOfATrial(t *testing.T) {
+	file, err := rulefile.Parse("weir.yaml", []byte(`rules:
+  - {name: budget, rate: 100/m, tokens: {estimate: 50, unknown: keep}}
+  - {name: counted, rate: 100/m, cost: {estimate: 50, from: "json:x"}}
+`))
+	require.NoError(t, err)
+	trial, err := NewTrial(file)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, trial.Close()) }()
+	ask := func(line string, upstream int) int {
+		r, err := (&rulefile.TestRequest{Line: line, Client: rulefile.DefaultClient}).HTTPRequest()
+		require.NoError(t, err)
+		status, _ := trial.Ask(r, upstream)
+		return status
+	}
+	for range 9 {
+		assert.Equal(t, 500, ask("POST /", 500))
+		assert.Equal(t, 405, ask("CONNECT example.com:443", 200))
+	}
+	assert.Equal(t, []int{200, 200, 429}, []int{ask("POST /", 200), ask("POST /", 200), ask("POST /", 200)})
 }
