@@ -44,6 +44,23 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
+// Constant returns the buckets of a rule whose own limit refuses all requests, or admits all. The policy is
+// [engine.Blocked] or [engine.Unlimited]. The rule's tiers, in b, may count.
+func Constant(b Buckets, policy engine.Policy) Buckets { return constant{b, policy} }
+
+type constant struct {
+	Buckets
+	policy engine.Policy
+}
+
+func (c constant) Peek(context.Context, Bucket) (engine.Decision, error) {
+	l, err := engine.New(c.policy, engine.MaxKeys(1))
+	if err != nil {
+		return engine.Decision{}, err
+	}
+	return l.Peek(l.KeyUint64(0), 1), l.Close()
+}
+
 // OneBucket returns the Buckets of a Spread, which has only one bucket. Its method Bucket first calls the function
 // carry. This function charges the bucket with the tokens that keys owe to previous limiters.
 func OneBucket(s *engine.Spread, carry func()) Buckets { return oneBucket{s, carry} }

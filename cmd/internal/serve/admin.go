@@ -107,6 +107,11 @@ func (g *generation) newPageRules() []admin.Rule {
 			return k
 		})
 	}
+	for i, rule := range g.rules {
+		if rule.Constant != rulefile.Counted && !rule.ByQuota() && list[i].Buckets != nil {
+			list[i].Buckets = admin.Constant(list[i].Buckets, rule.PolicyIn(0))
+		}
+	}
 	return list
 }
 

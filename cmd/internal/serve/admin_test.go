@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -95,6 +96,25 @@ func TestTheFormFindsAClientsBucket(t *testing.T) {
 	status, _ = s.askAdmin("/key/reset", `{"rule":"default","parts":["127.0.0.1"]}`)
 	require.Equal(t, 200, status)
 	assert.Equal(t, "200 200 200 200 200 429", s.statuses(6))
+}
+
+// TestTheFormOfRulesThatCountNothing: a key of a rule that refuses all requests, or admits all, has no bucket.
+func TestTheFormOfRulesThatCountNothing(t *testing.T) {
+	s := start(t, administered+`rules:
+  - {name: closed, match: {path: /old/}, rate: 0}
+  - {name: open, match: {path: /new/}, rate: unlimited}
+  - {name: plans, key: header:X-Key, rate: 0, tiers: {header: X-Plan, values: {paid: {rate: 5/s}}}}
+`)
+	for rule, want := range map[string]string{
+		"closed": `"limit":0,"remaining":0,"retry_after":"never"`,
+		"open":   `"limit":18446744073709551615,"remaining":18446744073709551615,"retry_after":"now"`,
+		"plans":  `"limit":0,"remaining":0,"retry_after":"never"`,
+	} {
+		status, view := s.askAdmin("/key/peek", `{"rule":"`+rule+`","parts":["127.0.0.1"]}`)
+		require.Equal(t, 200, status, view)
+		assert.Contains(t, view, want)
+		assert.Contains(t, view, fmt.Sprintf(`"allowed":%t`, rule == "open"))
+	}
 }
 
 func TestTheAdministratorSeesABadReload(t *testing.T) {

@@ -16,7 +16,12 @@ function say(bad, ...children) {
   if (focused) result.focus();
 }
 
+// A number of tokens. JSON has 2^64 - 1 for a key without a limit, which is 2^64 here.
+const amount = (n) => n >= 2 ** 64 ? "unlimited" : count(n);
+
 function sentence(action, k) {
+  if (k.limit === 0) return "This rule refuses every request of the key.";
+  if (k.limit >= 2 ** 64) return "This rule has no limit for the key.";
   const left = `${count(k.remaining)} of ${count(k.limit)} left`;
   if (action === "reset") {
     return k.recorded ? `Reset: ${left} now.` : `There was no record of this key: nothing to reset, ${left}.`;
@@ -27,7 +32,7 @@ function sentence(action, k) {
 }
 
 function show(action, target, name, k) {
-  const facts = [["Key", name], ["Rule", k.rule], ["Limit", count(k.limit)], ["Remaining", count(k.remaining)],
+  const facts = [["Key", name], ["Rule", k.rule], ["Limit", amount(k.limit)], ["Remaining", amount(k.remaining)],
     ["Next passes", k.retry_after], ["Whole limit back", k.reset_after]];
   if (k.hash && k.hash !== name) facts.push(["Listed as", k.hash]);
   const parts = [make("p", {}, sentence(action, k)), make("dl", {}, ...facts.flatMap(([dt, dd]) => [make("dt", {}, dt), make("dd", {}, dd)]))];
@@ -68,7 +73,7 @@ function showClient(name, keys) {
   const used = keys.filter((k) => k.recorded), whole = keys.length - used.length;
   const rows = used.map((k) => make("tr", {}, make("th", { scope: "row" }, k.rule), make("td", {}, `${count(k.remaining)} of ${count(k.limit)}`),
     make("td", { class: k.allowed ? "" : "bad" }, k.retry_after)));
-  const others = whole ? [make("p", { class: "note" }, `${used.length ? "Of the others" : "Of all rules"} it has the whole limit.`)] : [];
+  const others = whole ? [make("p", { class: "note" }, `${used.length ? "Of the others" : "Of all rules"} it has used nothing.`)] : [];
   say(false, make("p", {}, `${name}: ${refusing ? `refused now by ${count(refusing)} of ${count(keys.length)}` : `passes ${count(keys.length)}`} ${keys.length === 1 ? "rule" : "rules"}.`),
     ...(used.length ? [make("table", {}, make("thead", {}, make("tr", {}, ...["rule", "left", "next passes"].map((head) => make("th", { scope: "col" }, head)))), make("tbody", {}, ...rows))] : []), ...others);
 }
