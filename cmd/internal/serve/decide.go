@@ -43,10 +43,12 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
 	}
 	s.traffic.requests.Add(1)
 	if err := readTarget(clientRequest); err != nil {
+		s.traffic.undecided.Add(1)
 		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is malformed: "+err.Error())
 		return
 	}
 	if err := g.fields.check(clientRequest); err != nil {
+		s.traffic.undecided.Add(1)
 		fail(&otherStatus{w, status}, r, body, http.StatusBadRequest, "The request is ambiguous: "+err.Error())
 		return
 	}

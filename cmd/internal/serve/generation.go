@@ -162,9 +162,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// This comes before every answer, because even a body that no handler reads must not take forever.
 	x.body = listen.NewBody(w, r, settings.MinBodyRate, settings.ReadTimeout)
 	if g.cors.answer(w, r) {
+		s.traffic.undecided.Add(1)
 		return
 	}
 	if status, reason := refuseBeforeRules(r, g.file, &g.fields); status != 0 {
+		s.traffic.undecided.Add(1)
 		fail(w, r, g.file.Response.Body, status, reason)
 		return
 	}

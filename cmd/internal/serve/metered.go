@@ -48,6 +48,7 @@ func (s *Server) withLimits(g *generation, next http.Handler) http.Handler {
 		}
 		r, done, err := g.meters.Read(r)
 		if err != nil {
+			s.traffic.undecided.Add(1)
 			s.warnOfBodies(g, r, err)
 			w.Header().Set("Retry-After", "1")
 			fail(w, r, g.file.Response.Body, http.StatusServiceUnavailable, "Too many bodies of requests are being read")

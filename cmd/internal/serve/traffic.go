@@ -18,8 +18,9 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// The field requests includes decisions for other proxies. The field allowed counts requests that no rule refused.
-	requests, allowed atomic.Uint64
+	// The field requests includes decisions for other proxies. The field allowed counts requests that no rule refused, and
+	// undecided those that weir answered before any rule decided.
+	requests, allowed, undecided atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
 	duration *prometheus.HistogramVec
@@ -94,12 +95,13 @@ func timesOf(observer prometheus.Observer) (times admin.Times) {
 // summary returns the numbers for the last log line.
 func (s *Server) summary() []slog.Attr {
 	t := s.traffic
-	allowed := t.allowed.Load() // read first, because a request is counted in requests before it is counted in allowed
+	// Both are read first, because a request is counted in requests before it is counted in one of them.
+	allowed, undecided := t.allowed.Load(), t.undecided.Load()
 	requests := t.requests.Load()
 	return []slog.Attr{
 		slog.Uint64("requests", requests),
 		slog.Uint64("allowed", allowed),
-		slog.Uint64("refused", requests-allowed),
+		slog.Uint64("refused", requests-allowed-undecided),
 		slog.Uint64("upstream_failures", s.upstreams.Failures()),
 	}
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -66,6 +67,8 @@ rules:
 		}
 	}
 	assert.Len(t, statuses, 4, "200, 204, 400 and 429")
+	server.stop()
+	assert.Contains(t, server.log.String(), fmt.Sprintf("allowed=%d refused=%d ", statuses[200], statuses[429]))
 }
 
 // TestAHoldOfATrial: a trial settles the estimate of a request as a server does. A failure of the upstream costs
