@@ -27,7 +27,8 @@ const (
 	// is the number of tokens left, and t is a number of seconds.
 	//
 	//   - Bucket: t is the time in which r tokens come back, or the time until the bucket is full.
-	//   - Window: t is the time until the full limit is available again.
+	//   - Window: t is the time until the window ends, or until the oldest request leaves a sliding log
+	//     ([engine.Decision.ResetAfter]). Earlier requests of a sliding window may still count then.
 	//   - Refusal: t is the time until the request can pass.
 	//
 	// A limit of requests in flight has no window, so it has no w. It is not in RateLimit, because no one knows when a
@@ -36,8 +37,8 @@ const (
 	//	RateLimit-Policy: "slots";q=10;qu="concurrent-requests"
 	IETF HeaderStyle = 1 << iota
 	// Legacy is X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset for the tightest limit. Reset is a time
-	// in seconds since 1970, rounded up. It is when the full limit is available again or, after a refusal, when the
-	// request can pass.
+	// in seconds since 1970, rounded up. It is when a bucket is full or a window ends, as in IETF, or, after a refusal,
+	// when the request can pass.
 	Legacy
 	// Draft06 is RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset for the tightest limit, as in the draft up to
 	// version 6. Reset is the same time as in Legacy, but in seconds from now.

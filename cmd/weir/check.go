@@ -199,5 +199,9 @@ func printMistakes(name string, err error) error {
 }
 
 func mistakesError(name string, mistakes yamlfile.Errors) error {
-	return fmt.Errorf("%s has mistakes: %d", name, len(mistakes))
+	more := ""
+	if len(mistakes) >= yamlfile.MaxErrors {
+		more = " or more"
+	}
+	return fmt.Errorf("%s has mistakes: %d%s", name, len(mistakes), more)
 }

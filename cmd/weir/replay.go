@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/textproto"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -85,7 +86,27 @@ type replayResult struct {
 	rules       *replay.RulesReport // for a replay through rules; used instead of table and json
 }
 
+// checkPage returns an error if the page would replace a file that the command reads, such as for --html *.log.
+func (c *replayCommand) checkPage() error {
+	page, err := os.Stat(c.HTML)
+	if c.HTML == "" || err != nil || !page.Mode().IsRegular() {
+		return nil
+	}
+	for _, pattern := range append([]string{c.Rules}, c.Files...) {
+		names, _ := filepath.Glob(pattern) // an error is reported when the logs are opened
+		for _, name := range append(names, pattern) {
+			if read, err := os.Stat(name); err == nil && os.SameFile(page, read) {
+				return limit.Misuse("--html %s: the command reads this file: name another one", c.HTML)
+			}
+		}
+	}
+	return nil
+}
+
 func (c *replayCommand) Run() error {
+	if err := c.checkPage(); err != nil {
+		return err
+	}
 	if err := c.checkUsage(); err != nil {
 		return err
 	}

@@ -13,6 +13,23 @@ import (
 // usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
+// TestAPageDoesNotReplaceALog: --html does not name a file that the command reads.
+func TestAPageDoesNotReplaceALog(t *testing.T) {
+	program := build(t)
+	text, err := os.ReadFile(usageLog)
+	require.NoError(t, err)
+	log := filepath.Join(t.TempDir(), "a.log")
+	require.NoError(t, os.WriteFile(log, text, 0o600))
+	for _, args := range [][]string{{"--usage", log}, {"--usage", filepath.Dir(log) + "/*.log"}, {"--rules", log, log}} {
+		got := run(t, program, "", append([]string{"replay", "--html", log}, args...)...)
+		assert.Equal(t, 80, got.status, args)
+		assert.Contains(t, got.stderr, "the command reads this file: name another one")
+	}
+	after, err := os.ReadFile(log)
+	require.NoError(t, err)
+	assert.Equal(t, text, after)
+}
+
 // TestProgramReplaysUsage: the program replays usage logs as text, JSON and a page. Without a limit, it uses the limit
 // that it suggests.
 func TestProgramReplaysUsage(t *testing.T) {
