@@ -205,7 +205,7 @@ func (t *tables) getFor(l config.Limit, needed map[config.Limit]bool) (table, er
 	}
 	k := kind(l)
 	if len(needed) >= maxTables && !needed[k] {
-		return nil, tooMany(k)
+		return nil, tooMany(k, maxTables)
 	}
 	needed[k] = true
 	return t.getKind(k, math.MaxInt, 0)
@@ -227,7 +227,7 @@ func (t *tables) getKind(k config.Limit, maxCount int, generation uint64) (table
 		return e.table, nil
 	}
 	if len(t.byKind) >= maxCount {
-		return nil, tooMany(k)
+		return nil, tooMany(k, maxCount)
 	}
 	table, err := t.open(k, policyOf(k))
 	if err != nil {
@@ -248,8 +248,8 @@ func needsTable(l config.Limit) bool {
 	return !l.Unlimited && (l.Requests > 0 || l.Algorithm == engine.AlgorithmFixedWindow)
 }
 
-func tooMany(k config.Limit) error {
-	return fmt.Errorf("a window of %s needs a table, and there are already %d, the maximum", k.Window, maxTables)
+func tooMany(k config.Limit, maxCount int) error {
+	return fmt.Errorf("a window of %s needs a table, and there are already %d, the maximum", k.Window, maxCount)
 }
 
 func policyOf(kind config.Limit) engine.Policy {

@@ -18,8 +18,8 @@ import (
 type traffic struct {
 	answers  [answerers][maxStatus + 1]atomic.Uint64 // by status; 0: a connection that was cut off without an answer
 	inFlight atomic.Int64
-	// The field requests includes decisions for other proxies. The field allowed counts requests that no rule refused, and
-	// undecided those that weir answered before any rule decided.
+	// The field requests includes decisions for other proxies. The field allowed counts requests that no rule refused,
+	// and undecided those that weir answered before any rule decided.
 	requests, allowed, undecided atomic.Uint64
 
 	seconds  [answerers]prometheus.Observer
