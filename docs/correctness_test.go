@@ -120,7 +120,7 @@ func TestTheTableOfVerbsIsTrue(t *testing.T) {
 	for verb, n := range verbs {
 		assert.Equal(t, 2*5, n, "%s is in both tables of each invariant", verb)
 	}
-	sentence := fmt.Sprintf("no test of its own is there: %d of %d places.", none, cells)
+	sentence := fmt.Sprintf("why a cell has no test: %d of %d cells.", none, cells)
 	assert.Contains(t, strings.Join(strings.Fields(text), " "), sentence)
 }
 

@@ -214,8 +214,8 @@ func requireWithinLimit(t *testing.T, list []admission, burst uint64, key uint64
 }
 
 // TestStressFlood (I6, I7): there is a flood of new keys beyond the room of the table. It changes neither the memory
-// nor the decisions for a drained key and for a paying key. Stats counts exactly the admitted tokens that no key owes
-// any longer.
+// nor the records of two older keys: one has no tokens left, and the other has two. Evicted keys owe nothing any
+// longer. Stats counts exactly the tokens that they owed.
 func TestStressFlood(t *testing.T) {
 	tb := table(t, 1, 5, 20_000, 0, shard.Evict)
 	const drained, paying = 1 << 62, 3 << 61

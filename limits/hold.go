@@ -72,7 +72,8 @@ func (h *Hold) Settle(actual uint64) (lost uint64) {
 	return 0
 }
 
-// chargeRest charges costs above the settled cost that were reported meanwhile, and ends the settling.
+// chargeRest ends the settling. If a cost above the settled cost was reported while the hold was being settled, it
+// charges the difference.
 func (h *Hold) chargeRest(cost uint64) (lost uint64) {
 	for {
 		settled := h.settled.Load()

@@ -122,8 +122,8 @@ func (i *interrupted) Release() bool {
 	return i.Receipt.Release()
 }
 
-// TestAUsageThatComesWhileAHoldIsGivenBack: a usage that is reported while a hold is given back is charged when this is
-// done.
+// TestAUsageThatComesWhileAHoldIsGivenBack: a usage is reported while the store gives a hold back. It is charged after
+// that.
 func TestAUsageThatComesWhileAHoldIsGivenBack(t *testing.T) {
 	for _, c := range []struct {
 		name   string

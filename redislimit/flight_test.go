@@ -96,7 +96,8 @@ func usedOfNow(l *redislimit.Limiter, key string) uint64 {
 	return d.Limit - d.Remaining
 }
 
-// A node that is cut off for longer than its places live reports its requests again.
+// A node is cut off from the store for so long that the store forgets the node's requests in flight. When the node is
+// back, it reports them again.
 func TestANodeThatOutlivesItsPlaces(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

@@ -135,8 +135,8 @@
 // earlier time, the ranks of claims still distinguish the other idle records.)
 //
 // A refund by the limiter's clock (RefundBy) reads the clock after the record, and starts over if the state has changed
-// since. So no take of the record is later than the refund. Otherwise a suspended goroutine could give back tokens that
-// had already come back with time before a later take.
+// since. So no take of the record is later than the refund. Otherwise tokens could first come back with time, then be
+// taken by a later request, and then be given back once more by a suspended refund.
 //
 // The watermark also bounds how far apart two ticks can be when a call subtracts them modulo 2^54. A call whose clock
 // is more than a skew ahead of the watermark first moves the watermark to its clock. If the watermark is already more

@@ -281,8 +281,8 @@ func TestDebtsUnlessSet(t *testing.T) {
 	}
 }
 
-// TestAChargeUnderALimitOfNothingAndOfOne charges a key with a record under a quota that admits nothing, an unlimited
-// one, and a limit of one token.
+// TestAChargeUnderALimitOfNothingAndOfOne: a key has a record. It is charged under three quotas: one that admits
+// nothing, an unlimited one, and one of one token.
 func TestAChargeUnderALimitOfNothingAndOfOne(t *testing.T) {
 	table := newTable(t, 4, 4, nil)
 	require.Equal(t, Admitted, take(table, 1, start, 1))

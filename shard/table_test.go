@@ -420,7 +420,8 @@ func TestSweepOvertakenByASmallerLeap(t *testing.T) {
 	assert.Equal(t, Refused, take(table, last, later, 1), "an indebted record was swept away")
 }
 
-// TestPeekAfterALeap: after a leap of most of the circle, a peek does not treat an old record as indebted.
+// TestPeekAfterALeap: times are compared modulo 2^54 (the payload's circle). After a leap by a part of the circle, a
+// peek does not treat an old record as indebted.
 func TestPeekAfterALeap(t *testing.T) {
 	for leap := int64(1) << 50; leap < 1<<54; leap += 1 << 49 {
 		table := newTable(t, 4, 4, nil)

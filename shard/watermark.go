@@ -3,8 +3,8 @@ package shard
 import "time"
 
 // The watermark is a time that has certainly been reached, in nanoseconds. It never falls. A record is forgotten as
-// idle only if it is idle at the watermark. Two times that one call compares are never so far apart that their
-// difference would be misread on the circle (R7).
+// idle only if it is idle at the watermark. The watermark also keeps times close together: a call compares two times
+// modulo 2^54 ticks (the payload's circle), so they must not be too far apart (R7).
 //
 // Five things move the watermark: a sweep, an insert that claims a record which became idle after the watermark, a call
 // whose time is far ahead of the watermark, a call that raises the price of a record (R27), and a replacement of the

@@ -25,15 +25,14 @@ import (
 
 type made func(testing.TB, limitertest.Limit) limitertest.Limiter
 
-// The method with returns the entry with another adapter, which supports costs.
+// with returns a copy of the entry that has another adapter. The new adapter supports costs.
 func (e entry) with(of made) entry {
 	delete(e.config.Skip, "Costs")
 	e.config.New = of
 	return e
 }
 
-// The method keyed replaces the adapter as the method with does. The new adapter makes one limiter of the library for
-// each key.
+// keyed replaces the adapter, too. The new adapter makes one limiter of the library for each key.
 func (e entry) keyed(of made) entry {
 	for _, part := range []string{"Burst", "Keys", "Forget", "Linear"} {
 		delete(e.config.Skip, part)

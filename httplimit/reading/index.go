@@ -46,7 +46,7 @@ func NewIndex(matches ...*Match) *Index {
 }
 
 // Meets is [Match.Meets] of the match with the index i. If the request has a [Parsed], the path is read once for all
-// matches. A match whose patterns the path does not meet then costs only a lookup.
+// matches. Then a match costs only a lookup if the path does not meet its patterns.
 func (x *Index) Meets(i int, r *http.Request, client AddrFunc) bool {
 	m := x.matches[i]
 	if p := parsedOf(r); p != nil && len(m.Paths) > 0 {

@@ -23,7 +23,7 @@ func TestInterval(t *testing.T) {
 	assert.EqualValues(t, 1<<61, Interval(engine.FixedWindow(1, 365*24*time.Hour), 100_000), "no overflow")
 }
 
-// After each loss, a key gets one token per interval, and has at most one.
+// After each loss of the store, a key gets one token per interval, and has at most one at a time.
 func TestSlow(t *testing.T) {
 	s, yes := NewSlow[string](1), func() bool { return true }
 	assert.EqualValues(t, 1, s.Take("k", 100, 109, 10, yes))

@@ -96,8 +96,8 @@ func ask(t *testing.T, service *envoy.Service, calls *Calls, domain string, keys
 	require.NoError(t, err)
 }
 
-// TestMilliseconds: if times are in milliseconds, their numbers are larger than in seconds. Each is counted in the same
-// bucket of the histogram.
+// TestMilliseconds: a time is observed in seconds, and again in milliseconds. The number is larger, but it is counted
+// in the same bucket of the histogram.
 func TestMilliseconds(t *testing.T) {
 	written := func(milliseconds bool) (sum float64, counts []uint64) {
 		mapping, err := DefaultMapping(milliseconds)
