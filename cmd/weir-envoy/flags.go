@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/weir-go/weir/engine"
 
 	"github.com/weir-go/weir/cmd/internal/envoy"
@@ -172,6 +174,23 @@ func (c *serveCommand) Validate() error {
 	}
 	if !strings.HasPrefix(c.PrometheusPath, "/") {
 		return fmt.Errorf("PROMETHEUS_PATH=%s: want a path that begins with a slash", c.PrometheusPath)
+	}
+	if c.MaxKeys < 1 {
+		return fmt.Errorf("MAX_KEYS=%d: want 1 or more", c.MaxKeys)
+	}
+	return c.validateHeaders()
+}
+
+// validateHeaders refuses what Envoy could not add to a request or an answer.
+func (c *serveCommand) validateHeaders() error {
+	for name, header := range map[string]string{
+		"LIMIT_LIMIT_HEADER": c.HeaderLimit, "LIMIT_REMAINING_HEADER": c.HeaderRemaining, "LIMIT_RESET_HEADER": c.HeaderReset,
+		"LIMIT_REQUEST_LIMIT_HEADER": c.RequestLimit, "LIMIT_REQUEST_REMAINING_HEADER": c.RequestRemaining,
+		"LIMIT_REQUEST_RESET_HEADER": c.RequestReset,
+	} {
+		if !httpguts.ValidHeaderFieldName(header) {
+			return fmt.Errorf("%s=%q: want the name of a header, such as RateLimit-Limit", name, header)
+		}
 	}
 	return nil
 }

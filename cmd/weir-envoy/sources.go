@@ -63,7 +63,11 @@ func (p *program) applyConfig(c *config.Config, warnings []*yamlfile.Error, err 
 	}
 	p.page.Reloaded(err)
 	if err != nil {
-		p.log.Error("the rules were not loaded; the previous ones stay active", "error", err)
+		text := "the rules were not loaded"
+		if p.hasConfig.Load() {
+			text += "; the previous ones stay active"
+		}
+		p.log.Error(text, "error", err)
 		return err
 	}
 	p.log.Info("the rules were loaded", "domains", c.Domains(), "rules", len(c.Rules()))

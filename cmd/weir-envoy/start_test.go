@@ -27,7 +27,6 @@ func TestStartsWithWhatItNeeds(t *testing.T) {
 	assert.ErrorContains(t, serve("--runtime-root=/nowhere"), "/nowhere/config: no such file or directory: set RUNTIME_ROOT")
 	root := write(t, map[string]string{"a.yaml": file})
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--near-limit-ratio=2"), "NearLimitRatio of 2: want 0 to 1")
-	assert.ErrorContains(t, serve("--runtime-root="+root, "--max-keys=-1"), "MaxKeys(-1)")
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--log-level=loud"), "LOG_LEVEL=loud: want")
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-tls"), "no such file or directory")
 	assert.ErrorContains(t, serve("--runtime-root="+root, "--grpc-uds="+root), "there is a file that is not a socket")
@@ -48,6 +47,10 @@ func TestNumbersWithoutAMeaning(t *testing.T) {
 	for flag, want := range map[string]string{
 		"--port=70000":                 "PORT=70000: want 0 to 65535",
 		"--grpc-port=-1":               "GRPC_PORT=-1: want 0 to 65535",
+		"--max-keys=0":                 "MAX_KEYS=0: want 1 or more",
+		"--header-reset=":              `LIMIT_RESET_HEADER="": want the name of a header`,
+		"--header-limit=a b":           `LIMIT_LIMIT_HEADER="a b": want the name of a header`,
+		"--request-reset=a:":           `LIMIT_REQUEST_RESET_HEADER="a:": want the name of a header`,
 		"--stats-flush-interval=0s":    "STATS_FLUSH_INTERVAL=0s: want a millisecond or more",
 		"--xds-backoff-initial=0s":     "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=0s: want a millisecond or more",
 		"--xds-backoff-factor=-1":      "XDS_CLIENT_BACKOFF_RANDOM_FACTOR=-1: want 0 or more",
