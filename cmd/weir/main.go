@@ -71,5 +71,7 @@ func main() {
 	}
 	chosen, err := parser.Parse(args)
 	parser.FatalIfErrorf(err)
-	chosen.FatalIfErrorf(chosen.Run())
+	given, err := newGivenFlags(chosen)
+	chosen.FatalIfErrorf(err)
+	chosen.FatalIfErrorf(chosen.Run(given))
 }

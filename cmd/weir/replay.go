@@ -25,6 +25,8 @@ type replayCommand struct {
 	Client  string   `placeholder:"HEADER" help:"The header field that has the client, such as X-Forwarded-For; its last address is used."`
 	Format  string   `placeholder:"NAME" predictor:"format" help:"The format of the log, if it is not detected: ${formats}."`
 	Files   []string `arg:"" name:"file" predictor:"file" help:"Access logs, plain or compressed with gzip, bzip2, xz or zstd; patterns are expanded; - for standard input."`
+
+	given givenFlags
 }
 
 func writeNotes(l *replay.Log, notes io.Writer) {
@@ -103,7 +105,8 @@ func (c *replayCommand) checkPage() error {
 	return nil
 }
 
-func (c *replayCommand) Run() error {
+func (c *replayCommand) Run(given givenFlags) error {
+	c.given = given
 	if err := c.checkPage(); err != nil {
 		return err
 	}

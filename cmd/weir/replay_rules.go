@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,7 +73,7 @@ func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 		}
 		return c.singleRule()
 	}
-	if err := checkUnused(c.Rules, append(limitFlags(&c.Flags), flag{"--compare", c.Compare})); err != nil {
+	if err := c.given.checkUnused(c.Rules, slices.Concat(limitFlags, []string{"compare"})...); err != nil {
 		return nil, err
 	}
 	return loadRules(c.Rules)

@@ -28,28 +28,22 @@ type usageFlags struct {
 // countWeights says which tokens each word of --count counts.
 var countWeights = map[string]usage.Weights{"total": usage.Total, "input": usage.InputOnly, "output": usage.OutputOnly}
 
-// flags returns the flags that are valid only with --usage.
-func (f *usageFlags) flags() []flag {
-	return []flag{{"--by", f.By != ""}, {"--estimate", len(f.Estimate) > 0}, {"--count", f.Count != "total"}}
-}
-
 // checkUsage returns an error if a flag cannot be used with --usage, or cannot be used without it.
 func (c *replayCommand) checkUsage() error {
 	if !c.Usage {
-		for _, f := range c.usageFlags.flags() {
-			if f.isSet {
-				return limit.Misuse("%s: it needs --usage: add that, or leave it out", f.name)
+		for _, name := range []string{"by", "estimate", "count"} {
+			if c.given[name] {
+				return limit.Misuse("--%s: it needs --usage: add that, or leave it out", name)
 			}
 		}
 		return nil
 	}
-	for _, f := range []flag{{"--rules", c.Rules != ""}, {"--compare", c.Compare}, {"--host", c.Host != ""}, {"--client", c.Client != ""},
-		{"--format", c.Format != ""}} {
-		if f.isSet {
-			return limit.Misuse("%s: it is for access logs, and --usage is not: leave one of the two out", f.name)
+	for _, name := range []string{"rules", "compare", "host", "client", "format"} {
+		if c.given[name] {
+			return limit.Misuse("--%s: it is for access logs, and --usage is not: leave one of the two out", name)
 		}
 	}
-	if !c.hasLimit() && !c.wantsSuggestion() {
+	if !c.given["limit"] && !c.wantsSuggestion() {
 		return limit.Misuse("--usage: set the tokens of each key with --limit, such as 100000/m, or use --suggest")
 	}
 	return nil
@@ -87,7 +81,7 @@ func (c *replayCommand) replayUsage(out, notes io.Writer) (err error) {
 			return err
 		}
 		switch p := suggestion.Point(); {
-		case c.hasLimit():
+		case c.given["limit"]:
 		case p == nil:
 			return fmt.Errorf("no limit is suggested, because %s: set one with --limit", suggestion.Reason)
 		default:
@@ -114,8 +108,6 @@ func suggestTokens(r *replay.UsageReport, policy engine.Policy, goal suggest.Goa
 	}
 	return suggestion, err
 }
-
-func (c *replayCommand) hasLimit() bool { return limitFlags(&c.Flags)[0].isSet }
 
 func (c *replayCommand) writeUsage(r *replay.UsageReport, suggestion *suggest.Suggestion, out, notes io.Writer) error {
 	source := c.Files[0]

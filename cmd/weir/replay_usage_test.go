@@ -13,6 +13,31 @@ import (
 // usageLog is an invented log of four teams.
 const usageLog = "../internal/usagelog/testdata/usage.jsonl"
 
+// TestFlagsWithoutEffect: a flag that would have no effect is refused, also if its value is the default.
+func TestFlagsWithoutEffect(t *testing.T) {
+	program := build(t)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("rules: [{name: a, rate: 1/s}]\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"serve", file, "--limit", "1/s"}, "--limit: the rules of " + file + " define the limits"},
+		{[]string{"serve", file, "--max-keys", "1000000"}, "--max-keys: the rules of "},
+		{[]string{"serve", file, "--key", "ip"}, "--key: the rules of "},
+		{[]string{"replay", "--rules", file, "--limit=1/s", usageLog}, "--limit: the rules of "},
+		{[]string{"replay", "--count", "total", usageLog}, "--count: it needs --usage"},
+		{[]string{"serve", "--listen", "127.0.0.1:1", "--listen", "127.0.0.1:2"}, "--listen is given twice"},
+		{[]string{"check", "--json", "--json", file}, "--json is given twice"},
+	} {
+		got := run(t, program, "", c.args...)
+		assert.Equal(t, 80, got.status, c.args)
+		assert.Contains(t, got.stderr, c.want)
+	}
+	got := run(t, program, "", "check", "--explain", "GET /", "--header", "A: 1", "--header", "B: 2", file)
+	assert.Equal(t, 0, got.status, "a list: %s", got.stderr)
+}
+
 // TestAPageDoesNotReplaceALog: --html does not name a file that the command reads.
 func TestAPageDoesNotReplaceALog(t *testing.T) {
 	program := build(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/weir-go/weir/cmd/internal/limit"
@@ -19,6 +20,8 @@ type serveCommand struct {
 	File   string `arg:"" optional:"" predictor:"file" help:"The rule file (YAML). Without it, the flags define the limit."`
 	Config string `placeholder:"FILE" help:"The rule file, as a flag."`
 	serveFlags
+
+	given givenFlags
 }
 
 func (*serveCommand) Help() string {
@@ -48,7 +51,8 @@ Try it, the second line in another terminal:
 and look at http://127.0.0.1:8081/ in a browser.`
 }
 
-func (c *serveCommand) Run() (err error) {
+func (c *serveCommand) Run(given givenFlags) (err error) {
+	c.given = given
 	inherited, err := listen.Inherit()
 	if err != nil {
 		return err
@@ -116,7 +120,8 @@ func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), e
 		file, err := c.asFile()
 		return file, nil, err
 	}
-	if err := c.checkUnused(name); err != nil {
+	unused := slices.Concat(limitFlags, []string{"listen", "admin", "upstream", "key", "trusted-proxy"})
+	if err := c.given.checkUnused(name, unused...); err != nil {
 		return nil, nil, err
 	}
 	file, err := loadRules(name)

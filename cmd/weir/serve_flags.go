@@ -66,14 +66,3 @@ func (f *serveFlags) asFile() (*rulefile.File, error) {
 	}
 	return file, nil
 }
-
-// checkUnused returns an error if a flag was given that has no effect with a rule file.
-func (f *serveFlags) checkUnused(name string) error {
-	return checkUnused(name, append(limitFlags(&f.Flags), []flag{
-		{"--listen", f.Listen != ""},
-		{"--admin", f.Admin != ""},
-		{"--upstream", f.Upstream != ""},
-		{"--key", f.Key != ""},
-		{"--trusted-proxy", len(f.TrustedProxies) > 0},
-	}...))
-}

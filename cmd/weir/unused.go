@@ -1,33 +1,38 @@
 package main
 
 import (
+	"slices"
+
+	"github.com/alecthomas/kong"
+
 	"github.com/weir-go/weir/cmd/internal/limit"
-	"github.com/weir-go/weir/engine"
 )
 
-// A flag is a flag of the command line. It also says whether the flag was given.
-type flag struct {
-	name  string
-	isSet bool
-}
+// givenFlags has the names of the flags in the command line, without dashes.
+type givenFlags map[string]bool
 
-func limitFlags(f *limit.Flags) []flag {
-	const defaultLimit = "1/s"
-	return []flag{
-		{"--limit", f.Limit.String() != defaultLimit},
-		{"--algorithm", f.Algorithm != limit.Rated{}},
-		{"--burst", f.Burst != nil},
-		{"--aligned", f.Aligned},
-		{"--max-keys", f.MaxKeys != engine.DefaultMaxKeys},
-	}
-}
-
-// checkUnused returns an error if one of the flags was given, because it has no effect with a rule file.
-func checkUnused(file string, flags []flag) error {
-	for _, f := range flags {
-		if f.isSet {
-			return limit.Misuse("%s: the rules of %s define the limits: leave one of the two out", f.name, file)
+// newGivenFlags returns the flags of a command line. A flag that is given twice is an error, unless it is a list.
+func newGivenFlags(command *kong.Context) (givenFlags, error) {
+	given := givenFlags{}
+	for _, part := range command.Path {
+		if part.Flag == nil || part.Resolved {
+			continue
 		}
+		name := part.Flag.Name
+		if given[name] && !part.Flag.IsCumulative() {
+			return nil, limit.Misuse("--%s is given twice: leave one of the two out", name)
+		}
+		given[name] = true
+	}
+	return given, nil
+}
+
+var limitFlags = []string{"limit", "algorithm", "burst", "aligned", "max-keys"}
+
+// checkUnused returns an error if one of the flags is given, because it has no effect with a rule file.
+func (g givenFlags) checkUnused(file string, names ...string) error {
+	if i := slices.IndexFunc(names, func(name string) bool { return g[name] }); i >= 0 {
+		return limit.Misuse("--%s: the rules of %s define the limits: leave one of the two out", names[i], file)
 	}
 	return nil
 }
