@@ -218,20 +218,22 @@ func parseAddress(address string) (rueidis.ClientOption, error) {
 	if err != nil {
 		return redisOptions, badAddress(address, err)
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return redisOptions, badAddress(address, err)
-	}
-	parameters, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return redisOptions, badAddress(address, err)
-	}
-	if strings.Contains(u.RawQuery, "@") { // it may be a part of the password
+	_, query, _ := strings.Cut(address, "?")
+	if strings.Contains(query, "@") { // it may be a part of the password
 		return redisOptions, badAddress(address, nil)
+	}
+	parameters, err := url.ParseQuery(query)
+	if err != nil {
+		return redisOptions, badAddress(address, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if name != "addr" && name != "master_set" {
 			return redisOptions, fmt.Errorf("redislimit: parameter %q of the store's address: want addr or master_set", name)
+		}
+	}
+	for _, node := range parameters["addr"] { // for another text, rueidis takes the host before the parameters, or a default
+		if host, port, err := net.SplitHostPort(node); err != nil || host == "" || port == "" {
+			return redisOptions, fmt.Errorf("redislimit: addr=%s in the store's address: want host:port", node)
 		}
 	}
 	if names := parameters["master_set"]; len(names) > 1 {

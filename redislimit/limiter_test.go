@@ -183,7 +183,9 @@ func TestBadOptionsAreNamed(t *testing.T) {
 		"has 2 parameters master_set: want one": func() error {
 			return redislimit.CheckAddress("redis://localhost?master_set=a&master_set=b")
 		},
-		"in a password write %40 for @": func() error { return redislimit.CheckAddress("redis://:pass?word@localhost:6379") },
+		"addr=b in the store's address: want host:port": func() error { return redislimit.CheckAddress("redis://a:6379?addr=c:1&addr=b") },
+		"addr= in the store's address: want host:port":  func() error { return redislimit.CheckAddress("redis://a:6379?addr=") },
+		"in a password write %40 for @":                 func() error { return redislimit.CheckAddress("redis://:pass?word@localhost:6379") },
 	} {
 		assert.ErrorContains(t, make(), want)
 	}
