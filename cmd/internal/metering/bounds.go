@@ -46,7 +46,7 @@ func boundsOf(api rulefile.API, path string) *usage.Bounds {
 		}
 	}
 	// At Bedrock, the form of the body depends on the model. A region can precede the name of the model.
-	model := modelIn(api, path)
+	model, _ := modelIn(api, path)
 	if _, name, ok := strings.Cut(model, "."); api == rulefile.APIBedrock && ok &&
 		(strings.HasPrefix(model, "anthropic.") || strings.HasPrefix(name, "anthropic.")) &&
 		(strings.HasSuffix(path, "/invoke") || strings.HasSuffix(path, "/invoke-with-response-stream")) {

@@ -1,10 +1,13 @@
 package metering
 
 import (
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/usage"
@@ -106,19 +109,36 @@ func TestBoundsOf(t *testing.T) {
 
 // TestModelIn checks which model a path names.
 func TestModelIn(t *testing.T) {
-	for path, want := range map[string]string{
-		"/v1beta/models/gemini-pro:streamGenerateContent": "gemini-pro", "/v1/projects/p/models/g:predict": "g", "/v1beta/models": "", "/models/": "",
+	for _, c := range []struct {
+		api        rulefile.API
+		path, want string
+	}{
+		{rulefile.APIGemini, "/v1beta/models/gemini-pro:streamGenerateContent", "gemini-pro"},
+		{rulefile.APIGemini, "/v1/projects/p/models/g:predict", "g"}, {rulefile.APIGemini, "/v1beta/models", "none"},
+		{rulefile.APIGemini, "/models/", "none"}, {rulefile.APIBedrock, "/model/anthropic.claude-3/converse", "anthropic.claude-3"},
+		{rulefile.APIBedrock, "/model/anthropic.claude-3%3A0/converse", "anthropic.claude-3:0"},
+		{rulefile.APIBedrock, "/model/arn%3Aaws%2Fx/converse", ""}, {rulefile.APIOpenAI, "/model/a/b", "none"},
+		{rulefile.APIOpenAI, "/openai/deployments/big/chat/completions", "big"},
+		{rulefile.APIOpenAI, "/OpenAI/Deployments/big/chat/completions", "big"},
+		{rulefile.APIOpenAI, "/v1/engines/big/completions", "big"}, {rulefile.APIOpenAI, "/deployments/big", "none"},
+		{rulefile.APIOpenAI, "/v1/chat/completions", "none"}, {rulefile.APIAnthropic, "/v1/messages", "none"},
+		{rulefile.APIAnthropic, "/v1/projects/p/publishers/anthropic/models/claude:rawPredict", "claude"},
+		// Servers may find another model, or one at all, so the body does not count.
+		{rulefile.APIOpenAI, "/openai/deployments/cheap/../big/chat/completions", ""},
+		{rulefile.APIOpenAI, "/openai/deployments/cheap%2F..%2Fbig/chat/completions", ""},
+		{rulefile.APIOpenAI, "/openai%5Cdeployments%5Cbig%5Cchat/completions", ""},
+		{rulefile.APIOpenAI, "/openai/deployments//big/chat/completions", ""},
+		{rulefile.APIGemini, "/v1beta/models/cheap/../big:generateContent", ""},
 	} {
-		assert.Equal(t, want, modelIn(rulefile.APIGemini, path), path)
+		u, err := url.ParseRequestURI(c.path)
+		require.NoError(t, err)
+		r := &http.Request{Method: http.MethodPost, URL: u, Header: http.Header{}, Body: http.NoBody}
+		meters := NewMeters([]*Meter{{tokens: &rulefile.Tokens{API: c.api}, match: func(*http.Request) bool { return true }}}, new(States), nil)
+		r, done, err := meters.Read(r)
+		require.NoError(t, err)
+		done()
+		q := requestOf(r)
+		q.body.Model, q.isComplete = "none", true
+		assert.Equal(t, c.want, q.model(), "%s %s", c.api, c.path)
 	}
-	assert.Equal(t, "anthropic.claude-3", modelIn(rulefile.APIBedrock, "/model/anthropic.claude-3/converse"))
-	assert.Empty(t, modelIn(rulefile.APIOpenAI, "/model/a/b"))
-	for path, want := range map[string]string{
-		"/openai/deployments/big/chat/completions": "big", "/OpenAI/Deployments/big/chat/completions": "big",
-		"/v1/engines/big/completions": "big", "/deployments/big": "", "/v1/chat/completions": "",
-	} {
-		assert.Equal(t, want, modelIn(rulefile.APIOpenAI, path), path)
-	}
-	assert.Equal(t, "claude", modelIn(rulefile.APIAnthropic, "/v1/projects/p/publishers/anthropic/models/claude:rawPredict"))
-	assert.Empty(t, modelIn(rulefile.APIAnthropic, "/v1/messages"))
 }

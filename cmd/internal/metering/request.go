@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/rulefile"
 	"github.com/weir-go/weir/cmd/internal/usage"
+	paths "github.com/weir-go/weir/httplimit/reading"
 )
 
 // Meters has the meters of a configuration.
@@ -50,7 +51,8 @@ type Request struct {
 	isComplete     bool         // its complete body was read
 	isEmbedding    bool         // it is for embeddings, so it has no output
 	usageRequested bool         // weir has asked for the usage, because the client has not
-	pathModel      string       // the model that is named in the path
+	hasPathModel   bool         // the path names a model, or it is not clear whether it does
+	pathModel      string       // the model that the path names; "" if it is not clear
 	editor         *boundEditor // lowers the bounds of the answer; nil if that is not possible
 	memory         claim        // memory for its body
 }
@@ -108,23 +110,21 @@ var modelPaths = map[rulefile.API]*regexp.Regexp{
 	rulefile.APIBedrock:   regexp.MustCompile(`(?i)/model/([^/]*)/`),
 }
 
-// modelIn returns the model that the path of a request names, or "".
-func modelIn(api rulefile.API, path string) string {
-	pattern := modelPaths[api]
-	if pattern == nil {
-		return ""
+// modelIn returns the model that the path of a request names. ok is false if it names none.
+func modelIn(api rulefile.API, path string) (model string, ok bool) {
+	if pattern := modelPaths[api]; pattern != nil {
+		if found := pattern.FindStringSubmatch(path); found != nil {
+			return found[1], true
+		}
 	}
-	if found := pattern.FindStringSubmatch(path); found != nil {
-		return found[1]
-	}
-	return ""
+	return "", false
 }
 
 // model returns the model that the request names. It is "" if the request was not read completely or names several
 // models. It is also "" for a batch, because each part of a batch names a model.
 func (q *Request) model() string {
 	switch {
-	case q.pathModel != "":
+	case q.hasPathModel:
 		return q.pathModel
 	case q.isTypical():
 		return q.body.Model
@@ -186,7 +186,9 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	if q.API == rulefile.APIAuto || q.API == "" {
 		q.API = apiOf(r.URL.Path)
 	}
-	q.pathModel = modelIn(q.API, r.URL.Path)
+	if q.pathModel, q.hasPathModel = modelIn(q.API, r.URL.Path); paths.Ambiguity(r.URL) != "" {
+		q.pathModel, q.hasPathModel = "", true
+	}
 	r = r.WithContext(q)
 	if readsAnswer {
 		r.Header["Accept-Encoding"] = []string{"identity"}

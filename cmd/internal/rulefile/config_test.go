@@ -3,6 +3,7 @@ package rulefile
 import (
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,4 +106,22 @@ func TestAFullFile(t *testing.T) {
 	assert.False(t, login.Match.Matches(r), "no header")
 	r.Header.Set("x-env", "prod")
 	assert.True(t, login.Match.Matches(r))
+}
+
+func TestWeightsOf(t *testing.T) {
+	file, err := Parse("weir.yaml", []byte("rules: [{name: a, rate: 9/m, tokens: {count: {input: 1, output: 1, models: {big*: {input: 9}, Mini: {input: 2}}}}}]"))
+	require.NoError(t, err)
+	count := &file.Rules[0].Tokens.Count
+	for model, want := range map[string]string{
+		"big": "big*", "BIG-2": "big*", "Big": "big*", "mini": "Mini", "Mini": "Mini", "mini-2": "own", "bi": "own", "": "own",
+	} {
+		weights := count.Weights
+		for _, m := range count.Models {
+			if m.Name == strings.TrimSuffix(want, "*") {
+				weights = m.Weights
+			}
+		}
+		require.NotEqual(t, want == "own", weights != count.Weights, want)
+		require.Equal(t, weights, count.WeightsOf(model), model)
+	}
 }

@@ -62,10 +62,11 @@ type ModelWeights struct {
 	Weights usage.Weights
 }
 
-// WeightsOf returns the weights of a model. If the model is not listed, they are the rule's own weights.
+// WeightsOf returns the weights of a model. If the model is not listed, they are the rule's own weights. Letter case
+// does not matter, because some servers ignore it.
 func (c *Count) WeightsOf(model string) usage.Weights {
 	for _, m := range c.Models {
-		if model == m.Name || m.Prefix && strings.HasPrefix(model, m.Name) {
+		if len(model) >= len(m.Name) && strings.EqualFold(model[:len(m.Name)], m.Name) && (m.Prefix || len(model) == len(m.Name)) {
 			return m.Weights
 		}
 	}

@@ -49,7 +49,7 @@ func (b *batch) add(item *tally) {
 
 const (
 	qModel  field = iota + 1
-	qModels       // other models, which OpenRouter tries if the first one fails
+	qModels       // other models, which gateways try if the first one fails
 	qStream
 	qOptions
 	qIncludeUsage
@@ -64,7 +64,8 @@ const (
 var requestFields = func() *node {
 	root := &node{}
 	setFields(root, map[string]field{
-		"model": qModel, "models": qModels, "models.[]": qModel, "stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
+		"model": qModel, "models": qModels, "models.[]": qModel, "fallbacks": qModels, "fallbacks.[]": qModel,
+		"stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
 		"generationconfig.candidatecount": qTimes, "generation_config.candidate_count": qTimes,
 		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes,
 		"n": qTimes, "best_of": qTimes, "requests.[]": qItem, "requests.[].params": qItemObject,

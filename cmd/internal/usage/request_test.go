@@ -119,6 +119,7 @@ func TestModelOfARequest(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"model":"cheap"}`: "cheap", `{"model":"cheap","Model":"cheap"}`: "cheap", `{"model":"cheap","MODEL":"big"}`: "",
 		`{"model":"cheap","models":["big"]}`: "", `{"models":["big","cheap"]}`: "", `{"models":"big","model":"cheap"}`: "",
+		`{"model":"cheap","fallbacks":["big"]}`: "", `{"model":"cheap","fallbacks":[{"model":"big"}]}`: "",
 		`{"model":"cheap","models":[{"id":"big"}]}`: "", `{"model":"cheap","models":{}}`: "",
 		`{"model":"cheap","models":["cheap"]}`: "cheap", `{"models":["cheap"]}`: "cheap", `{"model":"cheap","models":[]}`: "cheap",
 		`{"model":"cheap","models":null}`: "cheap", `{"messages":[{"model":"big"}],"model":"cheap"}`: "cheap",
