@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"math"
 
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/redislimit"
@@ -44,21 +45,20 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// Constant returns the buckets of a rule whose own limit refuses all requests, or admits all. The policy is
-// [engine.Blocked] or [engine.Unlimited]. The rule's tiers, in b, may count.
-func Constant(b Buckets, policy engine.Policy) Buckets { return constant{b, policy} }
+// Constant returns the buckets of a rule whose own limit admits all requests, or refuses all. The rule's tiers, in b, may
+// count.
+func Constant(b Buckets, admits bool) Buckets { return constant{b, admits} }
 
 type constant struct {
 	Buckets
-	policy engine.Policy
+	admits bool
 }
 
 func (c constant) Peek(context.Context, Bucket) (engine.Decision, error) {
-	l, err := engine.New(c.policy, engine.MaxKeys(1))
-	if err != nil {
-		return engine.Decision{}, err
+	if c.admits {
+		return engine.Decision{Allowed: true, Limit: math.MaxUint64, Remaining: math.MaxUint64}, nil
 	}
-	return l.Peek(l.KeyUint64(0), 1), l.Close()
+	return engine.Decision{RetryAfter: engine.Never}, nil
 }
 
 // OneBucket returns the Buckets of a Spread, which has only one bucket. Its method Bucket first calls the function

@@ -109,7 +109,7 @@ func (g *generation) newPageRules() []admin.Rule {
 	}
 	for i, rule := range g.rules {
 		if rule.Constant != rulefile.Counted && !rule.ByQuota() && list[i].Buckets != nil {
-			list[i].Buckets = admin.Constant(list[i].Buckets, rule.PolicyIn(0))
+			list[i].Buckets = admin.Constant(list[i].Buckets, rule.Constant == rulefile.Unlimited)
 		}
 	}
 	return list

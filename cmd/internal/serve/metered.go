@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/weir-go/weir/cmd/internal/metering"
 	"github.com/weir-go/weir/cmd/internal/rules"
+	"github.com/weir-go/weir/httplimit"
 )
 
 // metersOf returns the meters of all rules whose cost comes from the answer, or nil if there are none. The states have
@@ -55,22 +57,28 @@ func (s *Server) withLimits(g *generation, next http.Handler) http.Handler {
 			return
 		}
 		defer done()
-		res := g.limits.Decide(r)
-		g.meters.WriteFields(w.Header(), &res, now())
-		if !res.Allowed() {
-			g.meters.Refused(&res)
-			res.Refuse(w, r)
-			return
-		}
 		x := exchangeOf(r)
-		outcome := func() metering.Settled {
+		serveMetered(w, r, g.limits, g.meters, s.life.base, now(), next.ServeHTTP, func() metering.Settled {
 			isOurs := x.answeredBy == byWeir
 			return metering.Settled{Complete: x.isComplete && !isOurs, Reached: !isOurs || x.reachedUpstream}
-		}
-		res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
-			g.meters.Serve(w, r, &res, s.life.base, next.ServeHTTP, outcome)
-			return 0
 		})
+	})
+}
+
+// serveMetered decides a request that the meters have read, and answers it or passes it to the function next. See
+// [metering.Meters.Serve] for base and ended.
+func serveMetered(w http.ResponseWriter, r *http.Request, limits *httplimit.Middleware, meters *metering.Meters, base context.Context,
+	now time.Time, next http.HandlerFunc, ended func() metering.Settled) {
+	res := limits.Decide(r)
+	meters.WriteFields(w.Header(), &res, now)
+	if !res.Allowed() {
+		meters.Refused(&res)
+		res.Refuse(w, r)
+		return
+	}
+	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
+		meters.Serve(w, r, &res, base, next, ended)
+		return 0
 	})
 }
 

@@ -131,21 +131,15 @@ func (t *Trial) Ask(r *http.Request, upstream int) (status int, refuser string) 
 	answer := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(upstream) }
 	if t.meters == nil || t.IsExempt(r) {
 		t.limits.Handler(http.HandlerFunc(answer)).ServeHTTP(w, r)
-		return w.Code, strings.Join(t.refusedBy, ", ")
+	} else {
+		read, done, err := t.meters.Read(r)
+		if err != nil {
+			return http.StatusServiceUnavailable, "weir itself: " + err.Error()
+		}
+		defer done()
+		serveMetered(w, read, t.limits, t.meters, r.Context(), t.states.Clock(), answer, func() metering.Settled {
+			return metering.Settled{Complete: true, Reached: true}
+		})
 	}
-	r, done, err := t.meters.Read(r)
-	if err != nil {
-		return http.StatusServiceUnavailable, err.Error()
-	}
-	defer done()
-	res := t.limits.Decide(r)
-	if !res.Allowed() {
-		res.Refuse(w, r)
-		return w.Code, strings.Join(t.refusedBy, ", ")
-	}
-	res.Serve(w, r, func(w http.ResponseWriter, r *http.Request) int {
-		t.meters.Serve(w, r, &res, r.Context(), answer, func() metering.Settled { return metering.Settled{Complete: true, Reached: true} })
-		return 0
-	})
-	return w.Code, ""
+	return w.Code, strings.Join(t.refusedBy, ", ")
 }
