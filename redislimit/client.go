@@ -231,7 +231,7 @@ func parseAddress(address string) (rueidis.ClientOption, error) {
 			return redisOptions, fmt.Errorf("redislimit: parameter %q of the store's address: want addr or master_set", name)
 		}
 	}
-	for _, node := range parameters["addr"] { // for another text, rueidis takes the host before the parameters, or a default
+	for _, node := range parameters["addr"] { // in another text, rueidis would replace a part by the first node's
 		if host, port, err := net.SplitHostPort(node); err != nil || host == "" || port == "" {
 			return redisOptions, fmt.Errorf("redislimit: addr=%s in the store's address: want host:port", node)
 		}

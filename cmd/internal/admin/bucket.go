@@ -45,8 +45,8 @@ func (l inMemory) Reset(_ context.Context, b Bucket) error {
 	return nil
 }
 
-// Constant returns the buckets of a rule whose own limit admits all requests, or refuses all. The rule's tiers, in b, may
-// count.
+// Constant returns the buckets of a rule whose own limit admits all requests, or refuses all. The rule's tiers, in b,
+// may count.
 func Constant(b Buckets, admits bool) Buckets { return constant{b, admits} }
 
 type constant struct {
