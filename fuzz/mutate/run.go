@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weir-go/weir/internal/schemata"
 )
 
 // A suite is a package whose tests are run against changes.
@@ -161,7 +163,7 @@ func (b *binary) reach(dir string) {
 	for i := range b.tests {
 		t := &b.tests[i]
 		c := exec.Command(b.path, append([]string{"-test.run", b.pattern([]test{*t})}, b.flags...)...)
-		c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), variable+"=-1", reached+"="+list)
+		c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), schemata.Variable+"=-1", reached+"="+list)
 		err := c.Run()
 		text, _ := os.ReadFile(list)
 		os.Remove(list)
@@ -348,7 +350,7 @@ func (b *binary) try(path string, number int, tests []test) (string, error) {
 	limits := fmt.Sprintf("ulimit -t %d; ulimit -v 12000000; exec \"$0\" \"$@\"", processor)
 	args := append([]string{"-c", limits, path, "-test.failfast", "-test.timeout=0", "-test.run", b.pattern(tests)}, b.flags...)
 	c := exec.CommandContext(ctx, "sh", args...)
-	c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), fmt.Sprintf("%s=%d", variable, number))
+	c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), fmt.Sprintf("%s=%d", schemata.Variable, number))
 	out, err := c.CombinedOutput()
 	if err == nil {
 		return "", nil

@@ -14,29 +14,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weir-go/weir/internal/schemata"
 )
 
-// All changes of functions are in one build. Each change is a copy of its function, and the function calls the copy
-// whose number is in the environment. A change of a constant is built separately.
-
-// variable is the environment variable with the number of the change that a binary uses: the change's position in the
-// list, from 1.
-const variable = "WEIR_MUTANT"
+// All changes of functions are in one build (package schemata). The number of a change is its position in the list, from
+// 1. A change of a constant is built separately.
 
 // The constant reached is the environment variable with the name of a file. If the number of the change is -1, a binary
 // writes the functions that it has reached to this file.
 const reached = "WEIR_MUTANT_REACHED"
 
-// The constant chosen is the Go code that is added to each package.
-const chosen = `
+// The constant helpers is the Go code that changes of each package use.
+const helpers = `
 
 import (
 	"os"
-	"strconv"
 	"sync"
 )
-
-var mutant = func() int { n, _ := strconv.Atoi(os.Getenv("` + variable + `")); return n }()
 
 var mutantsReached sync.Map
 
@@ -59,17 +54,13 @@ func mutantReached(function string) {
 // A schema has the packages with all changes of functions.
 type schema struct {
 	dir     string
-	overlay string          // the list of files that the build replaces
-	unbuilt map[int]bool    // numbers of changes that do not build
-	numbers map[string]int  // the numbers of changes, by their names
-	lines   map[string][]at // which lines of a file belong to which change
+	overlay string                      // the list of files that the build replaces
+	unbuilt map[int]bool                // numbers of changes that do not build
+	numbers map[string]int              // the numbers of changes, by their names
+	places  map[string][]schemata.Place // which lines of a file belong to which change
 	root    string
 	files   []file
 }
-
-// The type at says that the lines of a file, up to the line upTo, belong to the change with the given number. If the
-// number is 0, they belong to no change.
-type at struct{ upTo, number int }
 
 // newSchema writes the packages with all changes into a directory, and numbers the changes in the order of the files.
 func newSchema(root, dir string, all []file) (*schema, error) {
@@ -96,7 +87,7 @@ func newSchema(root, dir string, all []file) (*schema, error) {
 
 func (s *schema) write() error {
 	replace := map[string]string{}
-	s.lines = map[string][]at{}
+	s.places = map[string][]schemata.Place{}
 	put := func(name, text string) error {
 		copied := s.copyOf(name)
 		replace[filepath.Join(s.root, name)] = copied
@@ -106,22 +97,19 @@ func (s *schema) write() error {
 	for i := range s.files {
 		f := &s.files[i]
 		folder := filepath.Dir(f.name)
-		text, err := s.withAll(f)
-		if err != nil {
-			return err
-		}
 		if packages[folder] == "" {
-			packages[folder] = "package " + filepath.Base(folder) + chosen
+			packages[folder] = "package " + filepath.Base(folder) + helpers
 		}
 		if filepath.Base(f.name) == "word.go" {
 			packages[folder] += stored(f)
 		}
-		if err := put(f.name, text); err != nil {
+		if err := put(f.name, s.withAll(f)); err != nil {
 			return err
 		}
 	}
 	for folder, text := range packages {
-		if err := put(filepath.Join(folder, "mutant.go"), text); err != nil {
+		if err := errors.Join(put(filepath.Join(folder, "mutant_chosen.go"), schemata.Chosen(filepath.Base(folder))),
+			put(filepath.Join(folder, "mutant_helpers.go"), text)); err != nil {
 			return err
 		}
 	}
@@ -142,93 +130,23 @@ func writeOverlay(name string, replace map[string]string) error {
 }
 
 // withAll returns a file's text with the copies of its functions, and stores their places.
-func (s *schema) withAll(f *file) (string, error) {
-	var text strings.Builder
-	var copies strings.Builder
-	var where []at
-	done := 0
+func (s *schema) withAll(f *file) string {
+	var functions []schemata.Function
 	for _, u := range f.units {
 		if u.function == nil || len(u.mutations) == 0 {
 			continue
 		}
-		begin, body, end := f.offset(u.function.Pos()), f.offset(u.function.Body.Lbrace)+1, f.offset(u.function.End())
-		head, call := signature(f, u.function)
-		var choice strings.Builder
+		function := schemata.Function{Decl: u.function, Cases: fmt.Sprintf("case -1: mutantReached(%q)\n", u.mutations[0].site())}
 		for _, m := range u.mutations {
-			number := s.numbers[m.name()]
-			if s.unbuilt[number] {
-				continue
-			}
-			suffix := fmt.Sprintf("_%d", number)
-			if u.function.Type.Results == nil {
-				fmt.Fprintf(&choice, "case %d: %s; return\n", number, call(suffix))
-			} else {
-				fmt.Fprintf(&choice, "case %d: return %s\n", number, call(suffix))
-			}
-			where = append(where, at{strings.Count(copies.String(), "\n"), 0})
-			copied := f.source[begin:m.from] + m.text + f.source[m.to:end]
-			name := f.offset(u.function.Name.End()) - begin
-			copies.WriteString(copied[:name] + suffix + copied[name:] + "\n")
-			where = append(where, at{strings.Count(copies.String(), "\n"), number})
-		}
-		text.WriteString(f.source[done:begin] + head + " {\n")
-		if choice.Len() > 0 {
-			fmt.Fprintf(&text, "if mutant != 0 {\nswitch mutant {\ncase -1: mutantReached(%q)\n%s}\n}\n", u.mutations[0].site(), choice.String())
-		}
-		done = body
-	}
-	text.WriteString(f.source[done:] + "\n")
-	before := strings.Count(text.String(), "\n")
-	for i := range where {
-		where[i].upTo += before
-	}
-	s.lines[filepath.Base(s.copyOf(f.name))] = where
-	return text.String() + copies.String(), nil
-}
-
-// signature returns the head of a function, with a name for every parameter. The name of a copy of the function ends in
-// a suffix. The result call is a function that returns the text of a call of the copy with the given suffix.
-func signature(f *file, function *ast.FuncDecl) (head string, call func(suffix string) string) {
-	type edit struct {
-		from, to int
-		text     string
-	}
-	var edits []edit
-	named := func(list *ast.FieldList) (names []string) {
-		for _, field := range list.List {
-			if len(field.Names) == 0 {
-				names = append(names, fmt.Sprintf("mutant%d", len(edits)))
-				edits = append(edits, edit{f.offset(field.Pos()), f.offset(field.Pos()), names[len(names)-1] + " "})
-			}
-			for _, name := range field.Names {
-				if name.Name != "_" {
-					names = append(names, name.Name)
-					continue
-				}
-				names = append(names, fmt.Sprintf("mutant%d", len(edits)))
-				edits = append(edits, edit{f.offset(name.Pos()), f.offset(name.End()), names[len(names)-1]})
+			if number := s.numbers[m.name()]; !s.unbuilt[number] {
+				function.Copies = append(function.Copies, schemata.Copy{Number: number, Edits: []schemata.Edit{{From: m.from, To: m.to, Text: m.text}}})
 			}
 		}
-		return names
+		functions = append(functions, function)
 	}
-	on := ""
-	if function.Recv != nil {
-		on = named(function.Recv)[0] + "."
-	}
-	args := named(function.Type.Params)
-	if list := function.Type.Params.List; len(list) > 0 {
-		if _, variadic := list[len(list)-1].Type.(*ast.Ellipsis); variadic {
-			args[len(args)-1] += "..."
-		}
-	}
-	begin := f.offset(function.Pos())
-	head = f.source[begin:f.offset(function.Body.Lbrace)]
-	for _, e := range slices.Backward(edits) {
-		head = head[:e.from-begin] + e.text + head[e.to-begin:]
-	}
-	return strings.TrimSpace(head), func(suffix string) string {
-		return on + function.Name.Name + suffix + "(" + strings.Join(args, ", ") + ")"
-	}
+	text, places := schemata.Text(f.source, f.positions, functions)
+	s.places[filepath.Base(s.copyOf(f.name))] = places
+	return text
 }
 
 // stored returns two methods for each transition of word.go: one is a store, and the other does nothing.
@@ -253,7 +171,7 @@ func stored(f *file) (text string) {
 	return text
 }
 
-var place = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: (.*)$`)
+var faulty = regexp.MustCompile(`(?m)^(\S+\.go):(\d+):\d+: (.*)$`)
 
 func (s *schema) build() error {
 	folders := map[string]bool{}
@@ -271,12 +189,12 @@ func (s *schema) build() error {
 			continue
 		}
 		errs = errors.Join(errs, fmt.Errorf("build %s: %w\n%s", folder, err, bytes.TrimSpace(out)))
-		for _, found := range place.FindAllStringSubmatch(string(out), -1) {
+		for _, found := range faulty.FindAllStringSubmatch(string(out), -1) {
 			line, _ := strconv.Atoi(found[2])
-			for _, w := range s.lines[filepath.Base(found[1])] {
-				if line <= w.upTo {
-					if w.number > 0 {
-						s.unbuilt[w.number] = true
+			for _, place := range s.places[filepath.Base(found[1])] {
+				if line <= place.Last {
+					if place.Number > 0 {
+						s.unbuilt[place.Number] = true
 					}
 					break
 				}
