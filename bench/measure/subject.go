@@ -52,12 +52,10 @@ func Of(r *workload.Row) []string {
 	case r.Draw == workload.InTurn:
 		return []string{FloorCoarse, FloorTSC, FloorPrecise, WeirCoarse, WeirTSC, WeirPrecise, WeirTake}
 	}
-	names := []string{FloorTSC, WeirTSC}
-	if !floor.TSC() {
-		names = []string{FloorPrecise, WeirPrecise}
-	}
+	weir, lowest := Default()
+	names := []string{lowest, weir}
 	if r.Draw == workload.Mixed { // because a floor decides nothing
-		return []string{names[1], WeirTake}
+		return []string{weir, WeirTake}
 	}
 	if !r.Everyday() && !r.Returning {
 		names = append(names, WeirTake)
@@ -73,6 +71,15 @@ func Of(r *workload.Row) []string {
 	return names
 }
 
+// Default returns the names of weir and of the floor with the clock that weir reads by default on this machine. That is
+// the precise clock if the kernel does not trust the processor's time stamp counter.
+func Default() (weir, lowest string) {
+	if floor.TSC() {
+		return WeirTSC, FloorTSC
+	}
+	return WeirPrecise, FloorPrecise
+}
+
 // Parts returns the names of the parts of a floor.
 func Parts() []string {
 	return []string{Loop, Hash, Swap, ClockCoarse, ClockTSC, ClockPrecise}
@@ -86,13 +93,12 @@ func IsFloor(name string) bool { return strings.HasPrefix(name, "floor") }
 // peers, it is the floor with the default clock, so that all bars of a chart have one unit. The peers themselves read
 // the precise clock.
 func FloorOf(r *workload.Row, name string) string {
+	weir, lowest := Default()
 	switch {
 	case r.Batch:
 		return WeirSingle
-	case r.Draw == workload.Mixed && floor.TSC():
-		return WeirTSC
 	case r.Draw == workload.Mixed:
-		return WeirPrecise
+		return weir
 	case r.Hot:
 		return FloorHot
 	case name == WeirCoarse:
@@ -100,7 +106,7 @@ func FloorOf(r *workload.Row, name string) string {
 	case name == WeirPrecise:
 		return FloorPrecise
 	}
-	return FloorTSC
+	return lowest
 }
 
 // Cannot returns why a subject is not measured on a row, or "" if it is measured.

@@ -8,7 +8,6 @@ import (
 	"github.com/weir-go/weir/bench/experiment"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/workload"
 	"github.com/weir-go/weir/internal/chart"
 )
 
@@ -52,17 +51,21 @@ func colourOf(name string) chart.Colour {
 	return chart.Ochre
 }
 
-// floorOf returns the floor with which a chart's bars are compared.
+// weirOf returns the name of weir with the clock that it read by default where the row was measured. That is the precise
+// clock if the kernel did not trust the time stamp counter.
+func weirOf(row *result.Row) string {
+	if e, ok := row.Entry(measure.WeirTSC); ok && e.Cannot == "" {
+		return measure.WeirTSC
+	}
+	return measure.WeirPrecise
+}
+
+// floorOf returns the floor with which a chart's bars are compared: that of weir with its default clock.
 func floorOf(row *result.Row) string {
-	found, err := workload.Find(row.Name)
-	if err != nil {
-		return measure.FloorTSC
+	if e, ok := row.Entry(weirOf(row)); ok {
+		return e.Floor
 	}
-	base := measure.FloorOf(&found, "")
-	if _, ok := row.Entry(base); !ok {
-		base = measure.FloorPrecise // for a machine without a trusted time stamp counter
-	}
-	return base
+	return row.Entries[0].Floor
 }
 
 // rowBars returns the chart of a row, relative to its floor.

@@ -8,7 +8,6 @@ import (
 	"github.com/weir-go/weir/bench/markdown"
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/result"
-	"github.com/weir-go/weir/bench/workload"
 )
 
 // docsCommand is the command that the documents name as the source of their figures.
@@ -59,8 +58,12 @@ func weirOnRows(r *result.Run) table {
 		Note: "The floor is the least that an exact limiter was found to do for the same keys in a table of the same size."}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		s, ok := row.Ratio(measure.WeirTSC, measure.FloorOf(&workload.Row{Hot: row.Name == "hot"}, measure.WeirTSC))
-		if !ok || isVariant(row) {
+		e, ok := row.Entry(weirOf(row))
+		if !ok || !measure.IsFloor(e.Floor) || isVariant(row) {
+			continue
+		}
+		s, ok := row.Ratio(e.Name, e.Floor)
+		if !ok {
 			continue
 		}
 		name := "`" + row.Name + "`"
@@ -69,7 +72,6 @@ func weirOnRows(r *result.Run) table {
 			index = len(t.Rows)
 			t.add(name, row.Title, "", "", "", "")
 		}
-		e, _ := row.Entry(measure.WeirTSC)
 		first := 2
 		if row.Cores > 1 {
 			first = 4

@@ -66,7 +66,11 @@ func glanceTable(r *result.Run, cores int, title string) table {
 			"wall, for all together.", r.Rounds),
 		Head: []string{plural(cores, "core")},
 	}
-	subjects := append([]string{measure.WeirTSC, measure.WeirTake}, glanceSubjects...)
+	weir := measure.WeirPrecise
+	if slices.ContainsFunc(r.Rows, func(row result.Row) bool { return weirOf(&row) == measure.WeirTSC }) {
+		weir = measure.WeirTSC
+	}
+	subjects := append([]string{weir, measure.WeirTake}, glanceSubjects...)
 	lines := make([]line, len(subjects))
 	for i, name := range subjects {
 		lines[i].Cells = []string{name}
@@ -92,7 +96,7 @@ func glanceTable(r *result.Run, cores int, title string) table {
 // relativeToWeir writes a subject's time and its ratio to weir's time. The argument rounds is the usual number of
 // rounds. If the subject has another number of rounds, relativeToWeir also writes this number.
 func relativeToWeir(row *result.Row, name string, rounds int) string {
-	base := measure.WeirTSC
+	base := weirOf(row)
 	if strings.HasSuffix(name, "middleware") {
 		base = measure.WeirHandler
 	}
@@ -229,7 +233,7 @@ func returning(r *result.Run) table {
 	}
 	for i := range r.Rows {
 		row := &r.Rows[i]
-		back, ok := row.Entry(measure.WeirTSC)
+		back, ok := row.Entry(weirOf(row))
 		never, okNever := row.Entry(measure.WeirNeverIdle)
 		if !ok || !okNever {
 			continue
