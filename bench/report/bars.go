@@ -51,8 +51,8 @@ func colourOf(name string) chart.Colour {
 	return chart.Ochre
 }
 
-// weirOf returns the name of weir with the clock that it read by default where the row was measured. That is the precise
-// clock if the kernel did not trust the time stamp counter.
+// weirOf returns the name of weir with the clock that it read by default where the row was measured. If the kernel did
+// not trust the time stamp counter, that is the precise clock.
 func weirOf(row *result.Row) string {
 	if e, ok := row.Entry(measure.WeirTSC); ok && e.Cannot == "" {
 		return measure.WeirTSC

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-go/weir/internal/schemata"
 )
 
-// All changes of functions are in one build (package schemata). The number of a change is its position in the list, from
-// 1. A change of a constant is built separately.
+// All changes of functions are in one build (package schemata). The number of a change is its position in the list,
+// from 1. A change of a constant is built separately.
 
 // The constant reached is the environment variable with the name of a file. If the number of the change is -1, a binary
 // writes the functions that it has reached to this file.

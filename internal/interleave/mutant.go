@@ -92,7 +92,8 @@ type file struct {
 	copies    map[*ast.FuncDecl][]schemata.Copy
 }
 
-// newSchema reads the files. An edit must match in exactly one place. So if the quoted code has changed, the test fails.
+// newSchema reads the files. An edit must match in exactly one place. So if the quoted code has changed, the test
+// fails.
 func newSchema(t *testing.T, root string, mutants []Mutant) *schema {
 	s := &schema{files: map[string]*file{}, root: root, alone: make([]bool, len(mutants))}
 	for i, m := range mutants {
