@@ -16,6 +16,7 @@ RESULTS   := $(BIN)/bench
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOPACKAGES  := golang.org/x/tools/go/packages/gopackages@v0.52.0
 BENCHSTAT   := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 
 # A target is one bash script that stops at the first command that fails.
@@ -104,7 +105,7 @@ test-more: test-whole test-interleavings test-mutate test-llm test-mutants test-
 begin: # once for all targets of a call, or of .ci/run
 	@mkdir -p $(BIN) && [ -n "$$WEIR_UNTIL" ] || rm -f $(BIN)/stages $(BIN)/skipped
 
-# The go command downloads as many modules at a time as it may use threads. A module that is missing later is downloaded then.
+# The go command downloads as many modules at a time as it may use threads. What is missing later is downloaded then.
 $(BIN)/modules: $(MODULES:=/go.mod) go.work $(wildcard */go.work)
 	$(stage) downloads bash -ec 'export GOMAXPROCS=32; for module in $(MODULES); do \
 		(cd $$module && go list -m all && go list -deps -test ./...) >/dev/null 2>$@ || { cat $@; rm $@; exit 1; }; done'
@@ -246,13 +247,14 @@ test-386: begin ## the tests as a 32-bit program, or vet and build where none ca
 	then go test -vet=off ./... && go test -vet=off -short ./fuzz/...; \
 	else echo "this kernel runs no 32-bit programs: vet and build only"; go vet ./... ./fuzz/... && go build ./... ./fuzz/...; fi'
 
-# Only whether it compiles counts, so nothing is optimized, which takes 40 % less time.
-unoptimized = -gcflags='all=-N -l -dwarf=false'
-cross: begin ## build for other systems
-	$(stage) "cross linux/arm64" env GOOS=linux GOARCH=arm64 go vet $(unoptimized) work
-	$(stage) "cross darwin/arm64" env GOOS=darwin GOARCH=arm64 go build $(unoptimized) work
-	$(stage) "cross freebsd/amd64" env GOOS=freebsd GOARCH=amd64 go build $(unoptimized) work
-	$(stage) "cross windows/amd64" bash -c "export GOOS=windows GOARCH=amd64; go build $(unoptimized) work && cd bench && go build $(unoptimized) ./... && cd ../examples && go build $(unoptimized) ./..."
+# What has assembly is built and vetted, too.
+cross: begin ## check that all builds for other systems
+	GOBIN=$(abspath $(BIN)) go install $(GOPACKAGES)
+	$(stage) "cross linux/arm64" bash -c 'export GOOS=linux GOARCH=arm64; \
+		assembly=$$(go list -f "{{if .SFiles}}{{.ImportPath}}{{end}}" ./...) && go build $$assembly && go vet $$assembly && .ci/typecheck linux/arm64 work'
+	$(stage) "cross darwin/arm64" .ci/typecheck darwin/arm64 work
+	$(stage) "cross freebsd/amd64" .ci/typecheck freebsd/amd64 work
+	$(stage) "cross windows/amd64" bash -c '.ci/typecheck windows/amd64 work && cd bench && ../.ci/typecheck windows/amd64 ./... && cd ../examples && ../.ci/typecheck windows/amd64 ./...'
 
 check: begin $(BIN)/modules ## what every commit passes: format, vet, staticcheck, tidy modules (minutes)
 	@out=$$(gofmt -l .); [ -z "$$out" ] || { echo "gofmt would change:"; echo "$$out"; exit 1; }

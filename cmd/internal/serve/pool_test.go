@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -265,20 +264,6 @@ func TestTheServersOfAnUpstreamHaveTheirOwnPaths(t *testing.T) {
 	for range 4 {
 		assert.Equal(t, "/b/x own.example", s.get("/x", "Host: own.example").body)
 	}
-}
-
-func TestAnUpstreamOnAUnixSocket(t *testing.T) {
-	socket := filepath.Join(socketDir(t), "s")
-	l, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })}}
-	server.Start()
-	t.Cleanup(server.Close)
-	s := start(t, administered+"upstream: \"unix:"+socket+"\""+many)
-	assert.Equal(t, "localhost/a", s.get("/a").body)
-	_, metrics := s.askAdmin("/metrics")
-	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
 
 // TestTheExampleOfSeveralServers runs the example of docs/operations.md. One of its servers is down.

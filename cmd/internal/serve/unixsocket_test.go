@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,4 +132,18 @@ func TestRedisOnAUnixSocket(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, fs.FileMode(0o666), info.Mode().Perm())
 	assert.Equal(t, second, says(t, dialRedis(t, path), takes))
+}
+
+func TestAnUpstreamOnAUnixSocket(t *testing.T) {
+	socket := filepath.Join(socketDir(t), "s")
+	l, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Host+r.URL.Path) })}}
+	server.Start()
+	t.Cleanup(server.Close)
+	s := start(t, administered+"upstream: \"unix:"+socket+"\""+many)
+	assert.Equal(t, "localhost/a", s.get("/a").body)
+	_, metrics := s.askAdmin("/metrics")
+	assert.Contains(t, metrics, `weir_upstream_up{upstream="unix:`+socket+`"} 1`)
 }
