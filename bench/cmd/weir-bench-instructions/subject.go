@@ -61,7 +61,7 @@ func (s subject) names() (names []string) {
 func (s subject) calls() (calls []call, err error) {
 	empty := call{name: "empty", make: func(int) {}}
 	if s == oneLimit {
-		l, err := measure.Weir(&workload.Row{Name: "instructions", Keys: 1, Capacity: 1000, Requests: 1}, engine.ClockTSC())
+		l, err := measure.Weir(&workload.Row{Name: "instructions", Keys: 1, Capacity: 1000, Requests: 1}, engine.ClockCoarse())
 		if err != nil {
 			return nil, err
 		}
