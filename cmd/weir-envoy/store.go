@@ -199,7 +199,7 @@ func (s redisServer) address() (_ string, err error) {
 			if hosts[i], err = s.merge(&u, i+1, host); err != nil {
 				return "", err
 			}
-		} else if _, _, err := net.SplitHostPort(host); err != nil {
+		} else if _, _, err := net.SplitHostPort(host); err != nil || strings.ContainsAny(host, "?#/") {
 			return "", fmt.Errorf("%s_URL: server %d is not host:port", s.name, i+1) // the text may be a password
 		}
 	}
@@ -218,6 +218,10 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 	if err != nil || parsed.Hostname() == "" || parsed.Scheme != "redis" && parsed.Scheme != "rediss" || strings.Contains(parsed.Path+parsed.Fragment, "@") {
 		return "", fmt.Errorf("%s_URL: server %d is not redis://[[user]:password@]host[:port][/database]; "+
 			"in a password write %%40 for @, %%2F for /, %%3A for :, %%23 for # and %%3F for ?", s.name, number)
+	}
+	if parsed.RawQuery != "" || parsed.Fragment != "" {
+		return "", fmt.Errorf("%s_URL: server %d has something after ? or #: want nothing, because other variables set what there is to "+
+			"set; in a password write %%3F for ? and %%23 for #", s.name, number)
 	}
 	if parsed.Scheme == "rediss" {
 		u.Scheme = parsed.Scheme

@@ -168,11 +168,13 @@ func (s *schema) overlay(t *testing.T) map[string]string {
 		}
 		text, _ := schemata.Text(f.source, f.positions, functions)
 		write(name, text)
-		chosen := "mutant_chosen.go"
+		chosen := filepath.Join(filepath.Dir(name), "mutant_chosen.go")
 		if strings.HasSuffix(f.tree.Name.Name, "_test") {
-			chosen = "mutant_chosen_test.go"
+			chosen = filepath.Join(filepath.Dir(name), "mutant_chosen_test.go")
 		}
-		write(filepath.Join(filepath.Dir(name), chosen), schemata.Chosen(f.tree.Name.Name))
+		if overlay[chosen] == "" {
+			write(chosen, schemata.Chosen(f.tree.Name.Name))
+		}
 	}
 	return overlay
 }
