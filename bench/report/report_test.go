@@ -312,3 +312,20 @@ func TestScaling(t *testing.T) {
 	assert.Equal(t, []chart.Point{{X: 1, Y: 1000.0 / 31}, {X: 2, Y: 1000.0 / 31}}, charts[0].curves[0].points)
 	assert.Empty(t, scalingLines[0].points, "the list is not changed")
 }
+
+// TestAMachineWithoutATrustedCounter: weir with the precise clock, and its floor, are what a row is compared with.
+func TestAMachineWithoutATrustedCounter(t *testing.T) {
+	row := result.Row{Name: "zipf-1m", Cores: 1, Entries: []result.Entry{
+		{Name: measure.FloorPrecise, Floor: measure.FloorPrecise, Nanos: []float64{20}},
+		{Name: measure.WeirTSC, Cannot: "no counter"},
+		{Name: measure.WeirPrecise, Floor: measure.FloorPrecise, Nanos: []float64{30}},
+		{Name: "slow", Floor: measure.FloorPrecise, Nanos: []float64{60}},
+	}}
+	assert.Equal(t, measure.FloorPrecise, floorOf(&row))
+	assert.Contains(t, relativeToWeir(&row, "slow", 1), "60.0 (2.00")
+	lines := weirOnRows(&result.Run{Rows: []result.Row{row}}).Rows
+	assert.Len(t, lines, 1)
+	assert.Equal(t, "1.50", lines[0].Cells[3])
+	glance := glanceTable(&result.Run{Rows: []result.Row{row}, Rounds: 1}, 1, "")
+	assert.Equal(t, measure.WeirPrecise, glance.Rows[0].Cells[0])
+}

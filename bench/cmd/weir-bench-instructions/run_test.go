@@ -25,8 +25,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mostForOneLimit is the maximum number of instructions of a decision by one limit with the coarse clock. The number is
-// the same on every machine: 1,682 with Go 1.26 on amd64. The difference allows for other compilers and processors.
+// mostForOneLimit is the maximum number of instructions of a decision by one limit. The clock is the coarse one, which
+// does not read the processor's counter. The decision takes 1,682 instructions with Go 1.26 on amd64. The difference
+// allows for other compilers and processors.
 const mostForOneLimit = 1710
 
 // TestADecisionCostsWhatItMay: a decision by one limit in memory takes at most mostForOneLimit instructions.
