@@ -204,7 +204,9 @@ func TestAStartWithoutTheStore(t *testing.T) {
 				return strings.Contains(metrics, "weir_store_lost_parts 0\n") &&
 					(c.policy == "open" || slices.ContainsFunc(store.Keys(), isCharged))
 			}, 20*time.Second, 10*time.Millisecond)
-			assert.Contains(t, s.log.String(), "the store is back")
+			require.Eventually(t, func() bool { // the log is written after the metric counts the return
+				return strings.Contains(s.log.String(), "the store is back")
+			}, 20*time.Second, 10*time.Millisecond)
 			require.Eventually(t, func() bool { // the limiter follows within 100 ms
 				_, err := s.current.Load().stored["default"].Value.Peek(t.Context(), "another", 1)
 				return err == nil
