@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 type perMinute struct {
@@ -115,6 +116,7 @@ func TestSlidingLogIsExact(t *testing.T) {
 
 // Refused requests do not count. If they did, a client that keeps sending would never be admitted.
 func TestRefusedRequestsAreNotCounted(t *testing.T) {
+	testrace.OneGoroutine(t)
 	forEach(t, nil, func(t *testing.T, _ perMinute, l *Limiter, h *hand) {
 		quiet := l.Key("quiet") // takes as much as the other key, and then waits
 		require.True(t, l.Take("k", 100).Allowed)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 func pinned(t testing.TB, now *time.Time, policy Policy, options ...Option) *Limiter {
@@ -95,6 +96,7 @@ func TestTakeAllOfManyRequests(t *testing.T) {
 
 // TakeAll gives back nothing for a request that was admitted without a record.
 func TestAllGivesBackOnlyWhatWasTaken(t *testing.T) {
+	testrace.OneGoroutine(t)
 	now := time.Unix(1_700_000_000, 0)
 	full := pinned(t, &now, TokenBucket(Per(1, time.Hour), 5), Overflow(Admit))
 	for i := range uint64(100_000) {

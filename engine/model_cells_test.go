@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // A cell identifies a cell in the tables of docs/correctness.md.
@@ -45,6 +47,7 @@ func (m *model) makes(verb string, q *grants) {
 // TestTheModelMakesWhatTheTablesSay: docs/correctness.md marks a cell with M if and only if the programs of FuzzModel
 // make such calls.
 func TestTheModelMakesWhatTheTablesSay(t *testing.T) {
+	testrace.OneGoroutine(t)
 	page, err := os.ReadFile("../docs/correctness.md")
 	require.NoError(t, err)
 	_, text, _ := strings.Cut(string(page), "## Which verb, under what\n")

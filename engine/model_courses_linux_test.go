@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // TestEveryCourseOfChangesOfASharedTable (I1) is TestEveryCourseOfChanges for a shared file, with shorter sequences.
 func TestEveryCourseOfChangesOfASharedTable(t *testing.T) {
+	testrace.OneGoroutine(t)
 	second := courseStep{"a second", by((*model).passes, 0, 1, 3)}
 	for _, c := range []courseKind{
 		{"tiers", 0, []courseStep{takesAll(1), takesOne(2), setsTo(1, 1000, 11*time.Millisecond), setsTo(1, 10, 10*time.Second),

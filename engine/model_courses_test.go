@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // A courseStep is one step of a course, which is a sequence of calls of a model.
@@ -172,6 +174,7 @@ func courseKinds() []courseKind {
 
 // TestEveryCourseOfChanges (I1) tries every sequence of steps up to a maximum length.
 func TestEveryCourseOfChanges(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for _, c := range courseKinds() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

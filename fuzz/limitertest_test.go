@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limitertest"
 )
 
@@ -104,7 +105,7 @@ func TestTheEngineKeepsItsPromises(t *testing.T) {
 			config := engineConfig(t, p.promise, p.of, func(testing.TB) []engine.Option { return nil })
 			if testing.Short() {
 				config.Limits = short(someLimits)
-				if i > 0 {
+				if i > 0 || testrace.Enabled {
 					config.Skip["Leak"] = "it takes longer than all others together, and memory is that of the same table"
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limits/quotas"
 	"github.com/weir-go/weir/limits/spec"
 )
@@ -115,6 +116,7 @@ func TestPairs(t *testing.T) {
 
 // TestALongLimit: an error does not quote a long text in full. A rate with too many digits is an error, too.
 func TestALongLimit(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for name, text := range map[string]string{
 		"text": strings.Repeat("x", 1<<20), "rate": strings.Repeat("0", 1<<20) + "1/s", "just": strings.Repeat("x", 256),
 		"burst": "1/s," + strings.Repeat("0", 1<<20) + "7", "plan": "free," + strings.Repeat("7", 1<<20), "bytes": strings.Repeat("\xff", 1<<20),
@@ -235,6 +237,7 @@ func TestManyKeys(t *testing.T) {
 
 // TestMemory checks the figures in docs/configuration.md.
 func TestMemory(t *testing.T) {
+	testrace.OneGoroutine(t)
 	require.LessOrEqual(t, unsafe.Sizeof(engine.Policy{}), uintptr(56)) // 48 on systems with 32-bit pointers
 	const keys = 30_000
 	for kind, most := range map[string]float64{"free": 17, "%d/m": 73} {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limitertest/check"
 )
 
@@ -44,6 +45,7 @@ func windowLog(t *testing.T, per, held time.Duration, seed uint64) (log []Reques
 // TestWindowsAreRounded: on a busy machine, a period is rounded to a common period nearby, and otherwise stays as it
 // is.
 func TestWindowsAreRounded(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for _, c := range []struct {
 		per, held time.Duration
 		seed      uint64
@@ -66,6 +68,7 @@ func TestWindowsAreRounded(t *testing.T) {
 // TestRefusalsThatMayNotCount: on a busy machine, refusals may look charged although they are not. The result then says
 // that this is uncertain.
 func TestRefusalsThatMayNotCount(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for _, seed := range []uint64{5, 12} {
 		r, err := Log(windowLog(t, 3*time.Second, 600*time.Millisecond, seed), 0)
 		require.NoError(t, err)
