@@ -1,12 +1,15 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 func TestEveryPlaceIsChanged(t *testing.T) {
@@ -85,6 +88,7 @@ func (w *word) String() string { return "1" + "2" }
 // TestWhatHasAType: variables, fields and arguments are replaced by other variables, fields and arguments of their
 // type. Structs and indexes are replaced by zero values. A flag is set after later statements.
 func TestWhatHasAType(t *testing.T) {
+	testrace.OneGoroutine(t)
 	parsed, err := parse(map[string]string{"a.go": `package a
 
 import "sync/atomic"
@@ -149,6 +153,7 @@ func f(n, most uint64, q quota, all []quota, done flag) bool {
 }
 
 func TestTheNamesOfChangesDiffer(t *testing.T) {
+	testrace.OneGoroutine(t)
 	all, err := files("../..", packages)
 	require.NoError(t, err)
 	known := map[string]bool{}
@@ -171,6 +176,7 @@ func TestTheNamesOfChangesDiffer(t *testing.T) {
 // TestASampleHasAllParts: half of a sample are noticed changes of engine, and a quarter are changes of other packages
 // that are not new. If a change of these two kinds survives, the sample fails.
 func TestASampleHasAllParts(t *testing.T) {
+	testrace.OneGoroutine(t)
 	all, err := files("../..", packages)
 	require.NoError(t, err)
 	sample := parts(mutations(all), 8)
@@ -252,7 +258,7 @@ func TestTestsAreAskedByTheirPromise(t *testing.T) {
 		},
 		catches: map[string]map[string]int{"shard/a.go f": {"noticed f": 1}, "shard/a.go g": {"noticed g": 1}, "shard/b.go f": {"slow": 9}},
 	}
-	tasks, err := r.tasks(mutation{file: "shard/a.go", function: "f"}, 0, 4)
+	tasks, err := r.tasks(mutation{file: "shard/a.go", function: "f"}, 0, 4, false)
 	require.NoError(t, err)
 	var names [][]string
 	for _, task := range tasks {
@@ -263,4 +269,39 @@ func TestTestsAreAskedByTheirPromise(t *testing.T) {
 		names = append(names, of)
 	}
 	assert.Equal(t, [][]string{{"noticed f", "noticed g"}, {"fast"}, {"slow"}, {"slower"}}, names)
+}
+
+// TestWhatCountsAsNoticed: a test counts if it fails with a change and passes without it. Tests that break off or take
+// too much processor time count, too. Tests that something else stops do not.
+func TestWhatCountsAsNoticed(t *testing.T) {
+	fails := func(name string) string {
+		return `case "$*" in *` + name + `*) echo "--- FAIL: ` + name + ` (0.00s)"; exit 1;; esac`
+	}
+	for _, c := range []struct{ name, changed, unchanged, want, err string }{
+		{"passes", "exit 0", "exit 0", "", ""},
+		{"fails", fails("TestA"), "exit 0", "TestA", ""},
+		{"a test that fails anyway", fails("TestA"), fails("TestA"), "", ""},
+		{"another that fails, too", fails("TestA") + ";" + fails("TestB"), fails("TestA"), "TestB", ""},
+		{"breaks off", "echo 'panic: no'; exit 2", "exit 0", hung, ""},
+		{"does not end", "while true; do true; done", "exit 0", hung, ""},
+		{"breaks off anyway", "echo 'fatal error: no'; exit 2", "echo 'fatal error: no'; exit 2", "", "do not end without a change"},
+		{"is stopped", "kill -KILL $$", "exit 0", "", "were stopped: signal: killed"},
+		{"is no program", "exit 127", "exit 0", "", "were stopped: exit status 127"},
+		{"leaves files", "test -z \"$(ls $TMPDIR)\" && touch $TMPDIR/a && " + fails("TestA"),
+			"test -z \"$(ls $TMPDIR)\" || " + fails("TestA"), "TestA", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := t.TempDir()
+			b := &binary{suite: suite{name: "s"}, root: folder, path: filepath.Join(folder, "s.test")}
+			script := "#!/bin/sh\nif [ $WEIR_MUTANT = 7 ]; then " + c.changed + "; else " + c.unchanged + "; fi\n"
+			require.NoError(t, os.WriteFile(b.path, []byte(script), 0o700))
+			test, err := b.try(b.path, 7, []test{{name: "TestA"}, {name: "TestB"}})
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+			assert.Equal(t, c.want, test)
+		})
+	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/weir-go/weir/internal/schemata"
 )
 
 // A suite is a package whose tests are run against changes.
@@ -67,11 +64,16 @@ type test struct {
 func (s suite) compile(root, overlay, path string) error {
 	c := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-tags="+s.tags, "-overlay", overlay, "-o", path, ".")
 	c.Dir = filepath.Join(root, s.folder)
-	if out, err := c.CombinedOutput(); err != nil {
+	if out, err := c.CombinedOutput(); faulty.Match(out) {
+		return fmt.Errorf("the tests of %s %w\n%s", s.folder, errUnbuilt, out)
+	} else if err != nil {
 		return fmt.Errorf("build the tests of %s: %w\n%s", s.folder, err, out)
 	}
 	return nil
 }
+
+// errUnbuilt means that the compiler has refused a text. Other errors of a build say nothing about the text.
+var errUnbuilt = errors.New("do not build")
 
 // reference builds a suite, runs it once with the unchanged code, and measures its tests. It reports tests that fail,
 // and leaves them out.
@@ -84,12 +86,15 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 		b.flags = append(b.flags, "-rapid.nofailfile", "-rapid.shrinktime=0s")
 	}
 	c := exec.Command(b.path, append([]string{"-test.v", "-test.run", s.tests}, b.flags...)...)
-	c.Dir = filepath.Join(root, s.folder)
+	c.Dir, c.Env = filepath.Join(root, s.folder), environment(0)
 	begin := time.Now()
 	out, err := c.CombinedOutput()
 	// The tests report wall-clock time, which includes the time of other processes. So the times are converted to
 	// processor time.
-	part := (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds() / time.Since(begin).Seconds()
+	part := processorTime(c) / time.Since(begin).Seconds()
+	if err != nil && !strings.HasSuffix(string(out), "FAIL\n") {
+		return nil, fmt.Errorf("the tests of %s stop without a change: %w\n%s", s.folder, err, out[max(0, len(out)-3000):])
+	}
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
 	}
@@ -163,7 +168,7 @@ func (b *binary) reach(dir string) {
 	for i := range b.tests {
 		t := &b.tests[i]
 		c := exec.Command(b.path, append([]string{"-test.run", b.pattern([]test{*t})}, b.flags...)...)
-		c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), schemata.Variable+"=-1", reached+"="+list)
+		c.Dir, c.Env = filepath.Join(b.root, b.folder), append(environment(-1), reached+"="+list)
 		err := c.Run()
 		text, _ := os.ReadFile(list)
 		os.Remove(list)
@@ -181,8 +186,8 @@ func (b *binary) reach(dir string) {
 func (r *runner) unbuilt(m mutation) bool { return r.schema.unbuilt[r.schema.numbers[m.name()]] }
 
 // The method noticed runs suites[from:to] against the change. It runs the fast suites together. It returns the suite
-// and the test that notice the change.
-func (r *runner) noticed(m mutation, from, to int) (result, error) {
+// and the test that notice the change. Without all, it leaves out tests that did not reach the function.
+func (r *runner) noticed(m mutation, from, to int, all bool) (result, error) {
 	if r.unbuilt(m) {
 		return result{unbuilt, ""}, nil
 	}
@@ -195,14 +200,16 @@ func (r *runner) noticed(m mutation, from, to int) (result, error) {
 		if last = from + 1; from < fast() {
 			last = min(fast(), to)
 		}
-		tasks, err := r.tasks(m, from, last)
+		tasks, err := r.tasks(m, from, last, all)
 		if err != nil {
 			return result{}, err
 		}
 		for _, t := range tasks {
 			path, err := build(t.binary)
-			if err != nil {
+			if errors.Is(err, errUnbuilt) {
 				return result{unbuilt, ""}, nil
+			} else if err != nil {
+				return result{}, err
 			}
 			test, err := t.try(path, r.schema.numbers[m.name()], t.tests)
 			if err != nil {
@@ -271,15 +278,15 @@ type task struct {
 
 // tasks returns the tests of suites[from:to] in the order of trial. First come fast tests, and tests that have noticed
 // changes of the same function or else of the same file. The tests come in rounds. Each round takes several times
-// longer than the previous round.
-func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
+// longer than the previous round. Without all, tests that did not reach the function are left out.
+func (r *runner) tasks(m mutation, from, to int, all bool) ([]task, error) {
 	type candidate struct {
 		test
 		of    *binary
 		worth float64
 	}
 	inFunction, inFile := r.known(m)
-	var all []candidate
+	var candidates []candidate
 	var total float64
 	for i := from; i < to; i++ {
 		if of := suites[i].of; of != "" && !slices.Contains(strings.Fields(of), filepath.Dir(m.file)) {
@@ -290,30 +297,30 @@ func (r *runner) tasks(m mutation, from, to int) ([]task, error) {
 			return nil, err
 		}
 		for _, t := range b.tests {
-			if t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
+			if !all && t.reaches != nil && !m.isConstant() && !t.reaches[m.site()] {
 				continue
 			}
 			promise := 1 + 50*float64(inFunction[t.name]) + 5*float64(inFile[t.name])
-			all = append(all, candidate{t, b, promise / (t.seconds + 0.01)})
+			candidates = append(candidates, candidate{t, b, promise / (t.seconds + 0.01)})
 			total += t.seconds
 		}
 	}
-	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(y.worth, x.worth) })
+	slices.SortStableFunc(candidates, func(x, y candidate) int { return cmp.Compare(y.worth, x.worth) })
 	var tasks []task
 	var sum float64
 	round := 0
-	for i, upTo := 0, total/64; i < len(all); i++ {
-		if sum += all[i].seconds; sum > upTo && i > 0 {
+	for i, upTo := 0, total/64; i < len(candidates); i++ {
+		if sum += candidates[i].seconds; sum > upTo && i > 0 {
 			round = len(tasks)
 			for upTo = 4 * upTo; upTo < min(sum, total); {
 				upTo *= 4
 			}
 		}
-		at := round + slices.IndexFunc(tasks[round:], func(t task) bool { return t.binary == all[i].of })
+		at := round + slices.IndexFunc(tasks[round:], func(t task) bool { return t.binary == candidates[i].of })
 		if at < round {
-			at, tasks = len(tasks), append(tasks, task{binary: all[i].of})
+			at, tasks = len(tasks), append(tasks, task{binary: candidates[i].of})
 		}
-		tasks[at].tests = append(tasks[at].tests, all[i].test)
+		tasks[at].tests = append(tasks[at].tests, candidates[i].test)
 	}
 	return tasks, nil
 }
@@ -331,38 +338,4 @@ func (r *runner) known(m mutation) (inFunction, inFile map[string]int) {
 		}
 	}
 	return maps.Clone(r.catches[m.site()]), inFile
-}
-
-// The constant hung stands for the name of a test if tests were stopped because they did not end.
-const hung = "(no end)"
-
-// The method try returns the test that fails with a change, or "". The processor time is limited to a multiple of the
-// time that the unchanged code took. The address space is limited to the 12 GB that all tests together need. A change
-// that exceeds these bounds counts as noticed.
-func (b *binary) try(path string, number int, tests []test) (string, error) {
-	seconds := 0.0
-	for _, t := range tests {
-		seconds += t.seconds
-	}
-	processor := 1 + int(6*seconds)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(processor)*10*time.Second)
-	defer cancel()
-	limits := fmt.Sprintf("ulimit -t %d; ulimit -v 12000000; exec \"$0\" \"$@\"", processor)
-	args := append([]string{"-c", limits, path, "-test.failfast", "-test.timeout=0", "-test.run", b.pattern(tests)}, b.flags...)
-	c := exec.CommandContext(ctx, "sh", args...)
-	c.Dir, c.Env = filepath.Join(b.root, b.folder), append(os.Environ(), fmt.Sprintf("%s=%d", schemata.Variable, number))
-	out, err := c.CombinedOutput()
-	if err == nil {
-		return "", nil
-	}
-	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) {
-		return "", fmt.Errorf("%s: %w", b.name, err)
-	}
-	fails := failed.FindAllStringSubmatch(string(out), -1)
-	for _, f := range fails {
-		if strings.Contains(f[1], "/") || !b.parts {
-			return f[1], nil
-		}
-	}
-	return hung, nil
 }

@@ -108,7 +108,8 @@ func (s *schema) write() error {
 		}
 	}
 	for folder, text := range packages {
-		if err := errors.Join(put(filepath.Join(folder, "mutant_chosen.go"), schemata.Chosen(filepath.Base(folder))),
+		// Go initializes the variables of the file 0_... first.
+		if err := errors.Join(put(filepath.Join(folder, "0_mutant_chosen.go"), schemata.Chosen(filepath.Base(folder))),
 			put(filepath.Join(folder, "mutant_helpers.go"), text)); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ type score struct {
 	weaker    []string // survivors that were noticed before, according to the history
 }
 
-// retries is how often all suites run again if a noticed change survives, because some tests use new random numbers in
+// retries is how often all tests run again if a noticed change survives, because some tests use new random numbers in
 // each run.
 const retries = 2
 
@@ -44,9 +44,9 @@ func (s *score) try(r *runner, chosen []mutation, from, to, workers int) (rest [
 	for range workers {
 		go func() {
 			for m := range queue {
-				found, err := r.noticed(m, from, to)
+				found, err := r.noticed(m, from, to, false)
 				for again := 0; err == nil && again < retries && to == len(suites) && found.suite == survives && s.wasNoticed(m); again++ {
-					found, err = r.noticed(m, 0, to)
+					found, err = r.noticed(m, 0, to, true)
 				}
 				if err == nil {
 					err = s.note(m, found, len(queue))

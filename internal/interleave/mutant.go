@@ -3,6 +3,7 @@
 package interleave
 
 import (
+	"context"
 	"encoding/json"
 	"go/ast"
 	"go/parser"
@@ -13,7 +14,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,7 +37,8 @@ type Edit = struct{ File, Old, New string }
 
 // Catch requires, for each mutant, that the mutant's scenario breaks the mutant's invariant. The scenario is one of
 // TestScenarios, which call [Test], or another test that reports the broken invariant in the same form. If a scenario
-// runs for ten minutes, the mutant counts as not caught.
+// runs for ten minutes, the mutant counts as not caught. Without a mutant, each scenario must break no invariant for as
+// long as its slowest mutant took.
 //
 // Catch builds the test of the package in the working directory with all mutants that change only bodies of functions
 // (package schemata), and once more for each other mutant. It uses the overlay of the go command, so production code
@@ -43,26 +47,57 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 	broken := regexp.MustCompile(`broken: (([A-Z]\d+|\([a-d]\)): .*)`)
 	all := newSchema(t, root, mutants)
 	binary := build(t, all.overlay(t))
-	for i, m := range mutants {
-		t.Run(m.Rule+" "+m.Name, func(t *testing.T) {
-			t.Parallel()
-			run := "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.Scenario, " ", "_")) + "$"
-			if strings.HasPrefix(m.Scenario, "Test") {
-				run = "^" + m.Scenario + "$"
-			}
-			test := exec.CommandContext(t.Context(), binary, "-test.v", "-test.timeout", "10m", "-large", "-endless", "-test.run", run)
-			test.Env = append(os.Environ(), schemata.Variable+"="+strconv.Itoa(i+1))
-			if all.alone[i] {
-				test.Path = build(t, all.overlayOf(t, m))
-			}
-			out, err := test.CombinedOutput()
-			require.Error(t, err, "the mutant survives:\n%s", out)
-			caught := broken.FindStringSubmatch(string(out))
-			require.NotNil(t, caught, "no invariant was broken:\n%s", out)
-			require.Equal(t, m.Invariant, caught[2], "%s", out)
-			t.Logf("caught: %s %-60s %s", m.Rule, m.Name, caught[1])
-		})
+	var mu sync.Mutex
+	longest := map[string]time.Duration{} // by the tests of scenarios
+	t.Run("mutants", func(t *testing.T) {
+		for i, m := range mutants {
+			t.Run(m.Rule+" "+m.Name, func(t *testing.T) {
+				t.Parallel()
+				path := binary
+				if all.alone[i] {
+					path = build(t, all.overlayOf(t, m))
+				}
+				begin := time.Now()
+				out, err := command(t.Context(), path, i+1, testOf(m)).CombinedOutput()
+				took := time.Since(begin)
+				require.Error(t, err, "the mutant survives:\n%s", out)
+				caught := broken.FindStringSubmatch(string(out))
+				require.NotNil(t, caught, "no invariant was broken:\n%s", out)
+				require.Equal(t, m.Invariant, caught[2], "%s", out)
+				t.Logf("caught: %s %-60s %s", m.Rule, m.Name, caught[1])
+				mu.Lock()
+				defer mu.Unlock()
+				longest[testOf(m)] = max(longest[testOf(m)], took)
+			})
+		}
+	})
+	t.Run("no mutant", func(t *testing.T) {
+		for test, took := range longest {
+			t.Run(test, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), took)
+				defer cancel()
+				out, err := command(ctx, binary, 0, test).CombinedOutput()
+				require.NotRegexp(t, broken, string(out))
+				require.True(t, err == nil || ctx.Err() != nil, "%v\n%s", err, out)
+			})
+		}
+	})
+}
+
+// testOf returns the regular expression of the test that runs a mutant's scenario.
+func testOf(m Mutant) string {
+	if strings.HasPrefix(m.Scenario, "Test") {
+		return "^" + m.Scenario + "$"
 	}
+	return "^TestScenarios$/^" + regexp.QuoteMeta(strings.ReplaceAll(m.Scenario, " ", "_")) + "$"
+}
+
+// command returns the command that runs tests with a mutant, or with no mutant if the number is 0.
+func command(ctx context.Context, binary string, number int, tests string) *exec.Cmd {
+	c := exec.CommandContext(ctx, binary, "-test.v", "-test.timeout", "10m", "-large", "-endless", "-test.run", tests)
+	c.Env = append(os.Environ(), schemata.Variable+"="+strconv.Itoa(number))
+	return c
 }
 
 // build builds the test with the files of the map overlay instead of the real files.
@@ -168,9 +203,10 @@ func (s *schema) overlay(t *testing.T) map[string]string {
 		}
 		text, _ := schemata.Text(f.source, f.positions, functions)
 		write(name, text)
-		chosen := filepath.Join(filepath.Dir(name), "mutant_chosen.go")
+		// Go initializes the variables of this file first, because of its name.
+		chosen := filepath.Join(filepath.Dir(name), "0_mutant_chosen.go")
 		if strings.HasSuffix(f.tree.Name.Name, "_test") {
-			chosen = filepath.Join(filepath.Dir(name), "mutant_chosen_test.go")
+			chosen = filepath.Join(filepath.Dir(name), "0_mutant_chosen_test.go")
 		}
 		if overlay[chosen] == "" {
 			write(chosen, schemata.Chosen(f.tree.Name.Name))
