@@ -194,10 +194,10 @@ test-interleavings: begin ## every interleaving of all scenarios but those of ma
 	$(stage) interleavings bash -c "$(halves)"
 
 # -v prints what was explored, a line for each; the rest of its lines say nothing.
-explored = GOGC=400 go test -vet=off -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(=== | +---|--- PASS)'
+explored = go test -vet=off -tags explore -timeout 0 -v $(1) | grep --line-buffered -Ev '^(=== | +---|--- PASS)'
 
 test-mutants: begin programs-model ## every mutant of every rule is found, and the Spin model
-	$(stage) mutants bash -c "set -o pipefail; $(call explored,-run 'TestMutants|TestModel' ./shard ./engine ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
+	$(stage) mutants bash -c "set -o pipefail; export GOGC=400; $(call explored,-run 'TestMutants|TestModel' ./shard ./engine ./internal/spread ./fuzz/explore ./fuzz/model ./redislimit/internal/lease)"
 
 programs-model: begin
 	@.ci/install spin "the model of the protocol" spin

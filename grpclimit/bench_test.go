@@ -17,12 +17,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/rpclimit"
 )
-
-// raceEnabled says that the race detector is on. The detector makes a sync.Pool drop values, so allocations cannot be
-// counted.
-var raceEnabled bool
 
 func plenty(t testing.TB, set ...rpclimit.Limit) *rpclimit.Limits {
 	t.Helper()
@@ -75,7 +72,7 @@ var (
 )
 
 func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testrace.Enabled {
 		t.Skip("a sync.Pool drops things under the race detector")
 	}
 	ctx, req := incoming(), &pb.SimpleRequest{}

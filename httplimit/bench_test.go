@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limits"
 )
 
@@ -19,9 +20,6 @@ func plenty(t testing.TB, name string, key httplimit.KeyFunc) httplimit.Limit {
 	return httplimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)),
 		Key: key}
 }
-
-// raceEnabled says that the race detector is on. It makes a sync.Pool drop values, so allocations cannot be counted.
-var raceEnabled bool
 
 // budgets returns requests. For each request, it also returns how many allocations the decision may make.
 func budgets(t testing.TB) (cases []budget) {
@@ -80,7 +78,7 @@ func (*ignore) Observe(string, limits.Outcome) {}
 // refuses.
 func TestDecisionsDoNotAllocate(t *testing.T) {
 	for _, c := range budgets(t) {
-		if raceEnabled && c.name == "join" {
+		if testrace.Enabled && c.name == "join" {
 			continue
 		}
 		assert.Zero(t, testalloc.PerCall(func() { c.m.Decide(c.request) }), c.name)

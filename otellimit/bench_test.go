@@ -15,6 +15,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit"
 )
@@ -104,7 +105,7 @@ func TestTheCallbackDoesNotAllocate(t *testing.T) {
 	observer := &counting{}
 	require.NoError(t, meter.callbacks[0](t.Context(), observer))
 	assert.Equal(t, 11, observer.observations)
-	if !raceEnabled {
+	if !testrace.Enabled {
 		assert.Zero(t, testalloc.PerCall(func() { _ = meter.callbacks[0](context.Background(), observer) }))
 	}
 }

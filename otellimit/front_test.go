@@ -20,6 +20,7 @@ import (
 	"github.com/weir-go/weir/engine"
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limits"
 	"github.com/weir-go/weir/otellimit"
 	"github.com/weir-go/weir/otellimit/internal/collected"
@@ -261,7 +262,7 @@ func TestObserve(t *testing.T) {
 		"refunds weir.limit.name=a":                                    8000,
 		"failures weir.limit.name=a":                                   8000,
 	}, s)
-	if !raceEnabled {
+	if !testrace.Enabled {
 		assert.Zero(t, testalloc.PerCall(func() { front.Observe("a", limits.Allowed) }))
 	}
 }

@@ -11,10 +11,6 @@ import (
 	"github.com/weir-go/weir/otellimit/internal/collected"
 )
 
-// raceEnabled says that the race detector is on. The detector makes a sync.Pool drop values, so allocations cannot be
-// counted.
-var raceEnabled bool
-
 // provider returns a MeterProvider with a reader, and a function that returns what the reader collects.
 func provider(t testing.TB) (*sdk.MeterProvider, func() collected.Series) {
 	t.Helper()

@@ -11,11 +11,9 @@ import (
 	"github.com/weir-go/weir/httplimit"
 	"github.com/weir-go/weir/internal/testalloc"
 	"github.com/weir-go/weir/internal/testclock"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/rpclimit"
 )
-
-// raceEnabled says that the race detector is on. It makes a sync.Pool drop values, so allocations cannot be counted.
-var raceEnabled bool
 
 func plenty(t testing.TB, name string, key rpclimit.KeyFunc) rpclimit.Limit {
 	return rpclimit.Limit{Name: name, Limiter: testclock.New().Limiter(t, engine.TokenBucket(engine.PerSecond(1), 1<<32)), Key: key}
@@ -63,7 +61,7 @@ func decisions(t testing.TB) map[string]func() {
 }
 
 func TestADecisionAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testrace.Enabled {
 		t.Skip("a sync.Pool drops things under the race detector")
 	}
 	for name, decide := range decisions(t) {

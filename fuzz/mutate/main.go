@@ -29,7 +29,7 @@
 //	order.go       changes of the order in which shared words are read and written
 //	typed.go       changes that need the types of expressions
 //	schema.go      one build of all changes
-//	run.go         chooses the tests to run with one change
+//	run.go         builds and measures the suites, and chooses the tests to run with one change
 //	trial.go       runs tests with one change
 //	lists.go       the lists of changes that are known to survive
 //	history.go     the results of earlier runs

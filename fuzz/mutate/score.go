@@ -23,8 +23,8 @@ type score struct {
 	weaker    []string // survivors that were noticed before, according to the history
 }
 
-// retries is how often all tests run again if a noticed change survives, because some tests use new random numbers in
-// each run.
+// retries is how often all tests run again if a change that was noticed before survives, because some tests use new
+// random numbers in each run.
 const retries = 2
 
 // wasNoticed reports whether a change was noticed before, according to the history.

@@ -11,15 +11,12 @@ import (
 
 	"github.com/weir-go/weir/grpclimit/connectlimit"
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/rpclimit"
 )
 
-// raceEnabled says that the race detector is on. The detector makes a sync.Pool drop values, so allocations cannot be
-// counted.
-var raceEnabled bool
-
 func TestAnAdmittedCallAllocatesNothing(t *testing.T) {
-	if raceEnabled {
+	if testrace.Enabled {
 		t.Skip("allocations are not counted under the race detector")
 	}
 	text, err := rpclimit.MetadataValue("x-api-key", rpclimit.Peer)

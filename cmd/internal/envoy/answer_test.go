@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/limits/spec"
 
 	"github.com/weir-go/weir/cmd/internal/envoy/config"
@@ -245,12 +246,9 @@ func TestTablesAreBounded(t *testing.T) {
 	assert.Equal(t, "OK: ok 4 40s", told(ask1(t, s, "d: five=a")))
 }
 
-// raceEnabled is set by race_test.go under the race detector.
-var raceEnabled bool
-
 // TestAllocations: a request allocates only its answer. This is as much as in a service that does nothing.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if testrace.Enabled {
 		t.Skip("under the race detector a sync.Pool drops what is put into it now and then")
 	}
 	s, _ := newService(t, rules, Options{})

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/internal/testalloc"
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // memory is a connection without a network. Read returns the bytes of in, and Write drops all bytes.
@@ -49,7 +50,7 @@ func (*memory) SetWriteDeadline(time.Time) error { return nil }
 // TestATakeDoesNotAllocate: a take does not allocate, from reading the bytes of a pipeline to writing the bytes of its
 // answers.
 func TestATakeDoesNotAllocate(t *testing.T) {
-	if raceEnabled {
+	if testrace.Enabled {
 		t.Skip("allocations are not counted under the race detector")
 	}
 	clock := newClock()

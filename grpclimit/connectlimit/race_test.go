@@ -1,5 +1,0 @@
-//go:build race
-
-package connectlimit_test
-
-func init() { raceEnabled = true }

@@ -1,5 +1,0 @@
-//go:build race
-
-package otellimit_test
-
-func init() { raceEnabled = true }

@@ -1,5 +1,0 @@
-//go:build race
-
-package rpclimit_test
-
-func init() { raceEnabled = true }
