@@ -271,6 +271,18 @@ func TestTestsAreAskedByTheirPromise(t *testing.T) {
 	assert.Equal(t, [][]string{{"noticed f", "noticed g"}, {"fast"}, {"slow"}, {"slower"}}, names)
 }
 
+// TestTimesOfTests: a test takes at least as long as its subtests, which may be parallel.
+func TestTimesOfTests(t *testing.T) {
+	const out = "=== RUN   TestA\n--- PASS: TestA (0.50s)\n    --- PASS: TestA/x (2.00s)\n    --- PASS: TestA/y (1.00s)\n" +
+		"        --- PASS: TestA/y/z (9.00s)\n--- FAIL: TestB (1.00s)\n--- PASS: TestC (4.00s)\n    --- PASS: TestC/x (3.00s)\nFAIL\n"
+	b := &binary{}
+	b.measure(out, 0.5)
+	assert.Equal(t, []test{{name: "TestA", seconds: 1.5}, {name: "TestC", seconds: 2}}, b.tests)
+	b = &binary{suite: suite{parts: true}}
+	b.measure(out, 1)
+	assert.Equal(t, []test{{name: "TestA/x", seconds: 2}, {name: "TestA/y", seconds: 1}, {name: "TestC/x", seconds: 3}}, b.tests)
+}
+
 // TestWhatCountsAsNoticed: a test counts if it fails with a change and passes without it. Tests that break off or take
 // too much processor time count, too. Tests that something else stops do not.
 func TestWhatCountsAsNoticed(t *testing.T) {

@@ -98,17 +98,31 @@ func (s suite) reference(root, overlay, dir string) (*binary, error) {
 	for _, found := range failed.FindAllStringSubmatch(string(out), -1) {
 		fmt.Printf("left out, because it fails without a change: %s of %s\n", found[1], s.name)
 	}
-	for _, found := range passed.FindAllStringSubmatch(string(out), -1) {
-		if isPart := found[1] != ""; isPart == s.parts {
-			seconds, _ := strconv.ParseFloat(found[3], 64)
-			b.tests = append(b.tests, test{name: found[2], seconds: part * seconds})
-		}
-	}
+	b.measure(string(out), part)
 	if len(b.tests) == 0 {
 		return nil, fmt.Errorf("no test of %s passes without a change: %w\n%s", s.folder, err, out[max(0, len(out)-3000):])
 	}
 	slices.SortStableFunc(b.tests, func(x, y test) int { return cmp.Compare(x.seconds, y.seconds) })
 	return b, nil
+}
+
+// measure reads the passed tests and their times from the output of the tests. The time that is reported for a test
+// leaves out parallel subtests, so a test takes at least as long as its subtests together.
+func (b *binary) measure(out string, part float64) {
+	parts := map[string]float64{}
+	for _, found := range passed.FindAllStringSubmatch(out, -1) {
+		seconds, _ := strconv.ParseFloat(found[3], 64)
+		isPart := found[1] != ""
+		if isPart == b.parts {
+			b.tests = append(b.tests, test{name: found[2], seconds: part * seconds})
+		}
+		if name, _, _ := strings.Cut(found[2], "/"); isPart {
+			parts[name] += part * seconds
+		}
+	}
+	for i := range b.tests {
+		b.tests[i].seconds = max(b.tests[i].seconds, parts[b.tests[i].name])
+	}
 }
 
 var (
