@@ -37,8 +37,8 @@ type Edit = struct{ File, Old, New string }
 
 // Catch requires, for each mutant, that the mutant's scenario breaks the mutant's invariant. The scenario is one of
 // TestScenarios, which call [Test], or another test that reports the broken invariant in the same form. If a scenario
-// runs for ten minutes, the mutant counts as not caught. Each scenario also runs without a mutant, for a second
-// longer than its slowest mutant took, and must break no invariant.
+// runs for ten minutes, the mutant counts as not caught. Each scenario also runs without a mutant, for a fifth of a
+// second longer than its slowest mutant took, and must break no invariant.
 //
 // Catch builds the test of the package in the working directory with all mutants that change only bodies of functions
 // (package schemata), and once more for each other mutant. It uses the overlay of the go command, so production code
@@ -75,7 +75,7 @@ func Catch(t *testing.T, root string, mutants []Mutant) {
 		for test, took := range longest {
 			t.Run(test, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), took+time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), took+200*time.Millisecond)
 				defer cancel()
 				out, err := command(ctx, binary, 0, test).CombinedOutput()
 				require.NotRegexp(t, broken, string(out))
