@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,9 +196,18 @@ func TestWhoGivesUpSaysNothingOfTheStore(t *testing.T) {
 	assert.Zero(t, store.Health().Failures)
 	assert.Zero(t, store.Health().Lost)
 	require.Eventually(t, func() bool {
-		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		err := l.Reset(soon, "k")
-		return errors.Is(err, redislimit.ErrStore) && strings.Contains(err.Error(), "calls have timed out and not ended")
+		var calls sync.WaitGroup
+		var refused atomic.Bool
+		for range 64 { // one after the other would take too long beside other processes
+			calls.Go(func() {
+				soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				if err := l.Reset(soon, "k"); errors.Is(err, redislimit.ErrStore) && strings.Contains(err.Error(), "calls have timed out and not ended") {
+					refused.Store(true)
+				}
+			})
+		}
+		calls.Wait()
+		return refused.Load()
 	}, backSoon, time.Microsecond)
 }
