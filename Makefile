@@ -56,7 +56,7 @@ stage = @.ci/stage
 # The program of caddylimit is all of Caddy: caddylimit/internal/program builds and runs it, once.
 go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 -parallel 8 ./...; \
 	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); \
-	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./internal/serve ./weir-envoy ./weir ./internal/audit/... ./...; else go test $(1) $${PACKAGES:-./...}; fi
+	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./internal/serve ./weir-envoy ./weir ./internal/audit $${PACKAGES:-./...}; else go test $(1) $${PACKAGES:-./...}; fi
 
 empty :=
 space := $(empty) $(empty)
@@ -242,16 +242,19 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 -parallel 8 ./...
 
-# But those packages of the root module whose tests run one goroutine, in which the detector could find nothing. Single
-# tests of that kind leave themselves out (internal/testrace).
-alone := atomicbucket docs docs/figures httplimit/reading internal/schemata internal/spelling internal/word
+# But the packages whose tests start no goroutine, in which the detector could find nothing. Single tests of that kind leave
+# themselves out (internal/testrace). What weir audit computes is not instrumented: it starts no goroutine, what it is given
+# is its own, and its tests take a tenth of the time.
+alone := atomicbucket docs docs/figures httplimit/reading internal/schemata internal/spelling internal/word \
+	limitertest/check $(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog)
+computes := cmd/internal/audit/fit limitertest/check
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
-	@! grep -E '^\s+go |\.Go\(|\.Parallel\(|httptest\.New\w*Server\(' $(wildcard $(alone:=/*.go)) || \
+	@! grep -E '^\s+go |\.Go\(|\.Parallel\(|httptest\.New\w*Server\(' $(wildcard $(patsubst %,%/*.go,$(sort $(alone) $(computes)))) | grep -vF 'cmd.Wait()' || \
 		{ echo "These start goroutines: their package is not alone, in the Makefile."; exit 1; }
 	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; \
-		if [ $$0 = . ]; then export PACKAGES="$$(go list ./... | grep -vE "weir/($(subst $(space),|,$(alone)))$$")"; fi; \
-		$(call go-test,-race -short -vet=off -timeout 30m); fi)
+		export PACKAGES="$$(go list ./... | grep -vE "weir/($(subst $(space),|,$(alone)))$$")"; \
+		$(call go-test,-race -short -vet=off -timeout 30m $$([ $$0 != cmd ] || echo $(computes:%=-gcflags=github.com/weir-go/weir/%=-race=false))); fi)
 
 # 32-bit programs run on a 64-bit kernel unless that was built without them. Garbage would use up their addresses. The
 # tests of documents do not depend on the size of a word.

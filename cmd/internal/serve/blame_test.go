@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +46,10 @@ func TestAHeaderThatAnUpstreamDoesNotTake(t *testing.T) {
 // TestAnAnswerWhoseHeaderIsTooLarge: if the header of an answer is too large, the upstream has failed. The client does
 // not get the answer.
 func TestAnAnswerWhoseHeaderIsTooLarge(t *testing.T) {
-	large := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X-Large", strings.Repeat("x", 11<<20)) }
+	value := strings.Repeat("x", 4000) // HTTP/2 sends it once, and then its number
+	large := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["X-Large"] = slices.Repeat([]string{value}, 11<<20/len(value))
+	}
 	for setting, url := range map[string]string{"h2c: true": http2Upstream(t, large), "h2c: false": newUpstream(t, large)} {
 		s := start(t, "upstream: {url: [\""+url+"\", \""+url+"/b\"], "+setting+"}"+many)
 		assert.Equal(t, "!!", s.bodies(2), setting)
