@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/weir-go/weir/internal/testrace"
 	"github.com/weir-go/weir/shard"
 )
 
@@ -18,6 +19,7 @@ var modelPrograms = flag.Uint64("programs", 1000, "how many random programs the 
 
 // FuzzModel (I1, I2, I7, I8) runs bytes as a program of calls, and compares every answer with the model.
 func FuzzModel(f *testing.F) {
+	testrace.OneGoroutine(f)
 	for seed := range *modelPrograms {
 		random, program := rand.New(rand.NewPCG(seed, 28)), make([]byte, 600)
 		for i := range program {

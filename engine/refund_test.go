@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // TestCancelMintsNoTokens (I1): if some reservations are canceled, the others are due at least a token's time apart.
@@ -154,6 +156,7 @@ func TestARefundBehindATimeAhead(t *testing.T) {
 // TestReceiptsNeverLetThroughMoreThanTheLimit (I1): with random takes and refunds, the tokens taken and not given back
 // in any window are within the limit.
 func TestReceiptsNeverLetThroughMoreThanTheLimit(t *testing.T) {
+	testrace.OneGoroutine(t)
 	const limit, length = 7, 70 * time.Second
 	for name, policy := range map[string]Policy{
 		"bucket": TokenBucket(Per(limit, length), limit), "rounded": TokenBucket(Per(limit, length+1), limit),

@@ -6,11 +6,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // TestHowManyNewKeysFindNoRoom: in a table with MaxKeys keys, about one new key in 500 finds no room. The test uses the
 // stable hash, because secret hashes differ.
 func TestHowManyNewKeysFindNoRoom(t *testing.T) {
+	testrace.OneGoroutine(t)
 	const keys, tries, tables = 40_000, 100_000, 6
 	var l *Limiter
 	id := uint64(0)

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // TestAlignedWindowsWhoseLengthChanges (I1): if the length changes often, a key gets at most two limits and what its
 // fastest limit grants.
 func TestAlignedWindowsWhoseLengthChanges(t *testing.T) {
+	testrace.OneGoroutine(t)
 	type grant struct {
 		at    time.Duration
 		n     uint64
