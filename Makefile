@@ -54,7 +54,7 @@ stage = @.ci/stage
 # They are compiled before that, because -p 1 compiles one after the other, too.
 # Those of cmd wait for programs: four packages at a time, the longest first.
 # The program of caddylimit is all of Caddy: caddylimit/internal/program builds and runs it, once.
-go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" ./... >/dev/null && go test $(1) -p 1 -parallel 8 ./...; \
+go-test = if [ $$0 = redislimit ]; then go test $(1) -run "^$$" $${PACKAGES:-./...} >/dev/null && go test $(1) -p 1 -parallel 8 $${PACKAGES:-./...}; \
 	elif [ $$0 = caddylimit ]; then go test $(1) $$(go list ./... | grep -v /cmd/); \
 	elif [ $$0 = cmd ]; then go test $(1) -p 4 ./internal/serve ./weir-envoy ./weir ./internal/audit $${PACKAGES:-./...}; else go test $(1) $${PACKAGES:-./...}; fi
 
@@ -246,11 +246,12 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 # themselves out (internal/testrace). What weir audit computes is not instrumented: it starts no goroutine, what it is given
 # is its own, and its tests take a tenth of the time.
 alone := atomicbucket docs docs/figures httplimit/reading internal/schemata internal/spelling internal/word \
-	limitertest/check $(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog)
+	limitertest/check redislimit/sim redislimit/internal/script \
+	$(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog)
 computes := cmd/internal/audit/fit limitertest/check
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev
-	@! grep -E '^\s+go |\.Go\(|\.Parallel\(|httptest\.New\w*Server\(' $(wildcard $(patsubst %,%/*.go,$(sort $(alone) $(computes)))) | grep -vF 'cmd.Wait()' || \
+	@! grep -E '^\s+go |\.Go\(|\.Parallel\(|RunParallel|httptest\.New\w*Server\(' $(wildcard $(patsubst %,%/*.go,$(sort $(alone) $(computes)))) | grep -vF 'cmd.Wait()' || \
 		{ echo "These start goroutines: their package is not alone, in the Makefile."; exit 1; }
 	$(call each,race,if command -v cc gcc >/dev/null; then export CGO_ENABLED=1; \
 		export PACKAGES="$$(go list ./... | grep -vE "weir/($(subst $(space),|,$(alone)))$$")"; \
@@ -278,7 +279,7 @@ check: begin $(BIN)/modules ## what every commit passes: format, vet, staticchec
 	$(stage) "vet -tags explore" go vet -tags explore ./internal/interleave ./internal/spread ./atomicbucket ./engine ./fuzz/explore ./fuzz/model ./shard ./internal/word ./redislimit/internal/lease
 	$(stage) "vet -tags environment" go vet -tags environment ./engine
 	$(stage) "vet -tags audit" bash -c "cd cmd && go vet -tags audit ./internal/audit"
-	$(stage) "vet -tags stress" go vet -tags stress ./... ./fuzz/... ./redislimit/internal/lease
+	$(stage) "vet -tags stress" go vet -tags stress ./internal/word
 	$(stage) staticcheck bash -c 'go run $(STATICCHECK) work && cd bench && go run $(STATICCHECK) ./... && cd ../examples && go run $(STATICCHECK) ./... && cd ../contrib && go run $(STATICCHECK) ./... \
 	&& cd ../caddylimit && go run $(STATICCHECK) ./internal/zone ./internal/program ./internal/testprogram'
 	$(stage) "tidy modules" .ci/tidy -diff $(MODULES)
