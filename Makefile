@@ -242,9 +242,9 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 	@mkdir -p $(BIN)/valkey && ln -sf "$$(command -v valkey-server)" $(BIN)/valkey/redis-server
 	cd redislimit && PATH="$(CURDIR)/$(BIN)/valkey:$$PATH" go test -count 1 -p 1 -parallel 8 ./...
 
-# But the packages whose tests start no goroutine, in which the detector could find nothing. Single tests of that kind leave
-# themselves out (internal/testrace). What weir audit computes is not instrumented: it starts no goroutine, what it is given
-# is its own, and its tests take a tenth of the time.
+# But the packages whose tests start no goroutine, other than to wait for a process: the detector could find nothing there.
+# Single tests of that kind leave themselves out (internal/testrace). What weir audit computes is not instrumented: it
+# starts no goroutine, what it is given is its own, and its tests take a tenth of the time.
 alone := atomicbucket docs docs/figures httplimit/reading internal/schemata internal/spelling internal/word \
 	limitertest/check redislimit/sim redislimit/internal/script \
 	$(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog)
