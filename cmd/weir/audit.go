@@ -56,7 +56,14 @@ Try it:
     weir audit --budget -H 'X-Team: team-{n}' http://127.0.0.1:8000/`
 }
 
-func (c *auditCommand) check() error {
+// These flags have no effect in some of the audits.
+var (
+	auditOfLogUnused         = []string{"method", "header", "requests", "time", "insecure", "ca", "i-run-this-server"}
+	auditOfBudgetUnused      = []string{"method", "requests", "time", "refused"}
+	auditWithoutBudgetUnused = []string{"model-at", "model", "tokens", "settle"}
+)
+
+func (c *auditCommand) check(given givenFlags) error {
 	switch {
 	case (c.URL == "") == (len(c.Log) == 0):
 		return limit.Misuse("weir audit wants a URL or --log FILE: one of the two")
@@ -74,11 +81,17 @@ func (c *auditCommand) check() error {
 			return limit.Misuse("--refused %d: want 300 to 599", s)
 		}
 	}
-	return nil
+	if c.Budget.Budget {
+		return given.checkUnused("--budget decides this itself: leave one of the two out", auditOfBudgetUnused...)
+	}
+	if err := given.checkUnused("only --budget uses it: leave it out", auditWithoutBudgetUnused...); err != nil || c.URL != "" {
+		return err
+	}
+	return given.checkUnused("with --log no request is sent: leave one of the two out", auditOfLogUnused...)
 }
 
-func (c *auditCommand) Run() error {
-	if err := c.check(); err != nil {
+func (c *auditCommand) Run(given givenFlags) error {
+	if err := c.check(given); err != nil {
 		return err
 	}
 	var report auditReport

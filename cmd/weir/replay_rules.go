@@ -73,7 +73,7 @@ func (c *replayCommand) ruleFile() (*rulefile.File, error) {
 		}
 		return c.singleRule()
 	}
-	if err := c.given.checkUnused(c.Rules, slices.Concat(limitFlags, []string{"compare"})...); err != nil {
+	if err := c.given.checkUnused(definedBy(c.Rules), slices.Concat(limitFlags, []string{"compare"})...); err != nil {
 		return nil, err
 	}
 	return loadRules(c.Rules)

@@ -121,7 +121,7 @@ func (c *serveCommand) file() (*rulefile.File, func() (*rulefile.File, error), e
 		return file, nil, err
 	}
 	unused := slices.Concat(limitFlags, []string{"listen", "admin", "upstream", "key", "trusted-proxy"})
-	if err := c.given.checkUnused(name, unused...); err != nil {
+	if err := c.given.checkUnused(definedBy(name), unused...); err != nil {
 		return nil, nil, err
 	}
 	file, err := loadRules(name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -29,10 +30,16 @@ func newGivenFlags(command *kong.Context) (givenFlags, error) {
 
 var limitFlags = []string{"limit", "algorithm", "burst", "aligned", "max-keys"}
 
-// checkUnused returns an error if one of the flags is given, because it has no effect with a rule file.
-func (g givenFlags) checkUnused(file string, names ...string) error {
+// checkUnused returns an error if one of the flags is given. The reason says why these flags would have no effect, and
+// what to do.
+func (g givenFlags) checkUnused(reason string, names ...string) error {
 	if i := slices.IndexFunc(names, func(name string) bool { return g[name] }); i >= 0 {
-		return limit.Misuse("--%s: the rules of %s define the limits: leave one of the two out", names[i], file)
+		return limit.Misuse("--%s: %s", names[i], reason)
 	}
 	return nil
+}
+
+// definedBy is a reason for [givenFlags.checkUnused].
+func definedBy(file string) string {
+	return fmt.Sprintf("the rules of %s define the limits: leave one of the two out", file)
 }
