@@ -96,8 +96,8 @@ func (f *storeFlags) open(ctx context.Context, log *slog.Logger, environment []s
 	return s, err
 }
 
-// checkNoAddress returns an error if another variable suggests a Redis but REDIS_URL is not set. Otherwise replicas
-// would unexpectedly count in memory, each for itself.
+// checkNoAddress returns an error if REDIS_URL is not set, but a variable is set that has an effect only with it.
+// Otherwise replicas would unexpectedly count in memory, each for itself.
 func (f *storeFlags) checkNoAddress(environment []string) error {
 	var names []string
 	for name, value := range setVariables(environment) {
@@ -109,7 +109,7 @@ func (f *storeFlags) checkNoAddress(environment []string) error {
 	for i := range fields.NumField() {
 		field, value := fields.Field(i), reflect.ValueOf(f).Elem().Field(i)
 		name := field.Tag.Get("env")
-		if strings.HasPrefix(name, "REDIS_") && !value.IsZero() && fmt.Sprint(value) != field.Tag.Get("default") {
+		if !value.IsZero() && fmt.Sprint(value) != field.Tag.Get("default") {
 			names = append(names, name)
 		}
 	}
@@ -219,7 +219,7 @@ func (s redisServer) merge(u *url.URL, number int, text string) (host string, er
 		return "", fmt.Errorf("%s_URL: server %d is not redis://[[user]:password@]host[:port][/database]; "+
 			"in a password write %%40 for @, %%2F for /, %%3A for :, %%23 for # and %%3F for ?", s.name, number)
 	}
-	if parsed.RawQuery != "" || parsed.Fragment != "" {
+	if parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
 		return "", fmt.Errorf("%s_URL: server %d has something after ? or #: want nothing, because other variables set what there is to "+
 			"set; in a password write %%3F for ? and %%23 for #", s.name, number)
 	}

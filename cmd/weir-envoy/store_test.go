@@ -145,6 +145,7 @@ func TestStoreAddresses(t *testing.T) {
 		{redisServer{name: "REDIS", url: "a:1?db=2", kind: "SINGLE"}, "", "REDIS_URL: server 1 is not host:port"},
 		{redisServer{name: "REDIS", url: "redis://a:1,rediss://b:2?skip_verify=1", kind: "CLUSTER"}, "", "REDIS_URL: server 2 has something after ? or #"},
 		{redisServer{name: "REDIS", url: "redis://a:1#b", kind: "SINGLE"}, "", "REDIS_URL: server 1 has something after ? or #"},
+		{redisServer{name: "REDIS", url: "redis://a:1?", kind: "SINGLE"}, "", "REDIS_URL: server 1 has something after ? or #"},
 		{redisServer{name: "REDIS", url: "/var/run/redis.sock", kind: "SINGLE"}, "", "want host:port and tcp"},
 		{redisServer{name: "REDIS_PERSECOND", url: "a:1", kind: "SINGLE", socket: "unix"}, "",
 			"REDIS_PERSECOND_URL=a:1 with REDIS_PERSECOND_SOCKET_TYPE=unix: want host:port and tcp"},
@@ -201,6 +202,7 @@ func TestNoAddress(t *testing.T) {
 		{[]string{"--redis-persecond"}, []string{"REDIS_PERSECOND=true"}, "REDIS_PERSECOND"},
 		{[]string{"--redis-persecond-url=a:1"}, nil, "REDIS_PERSECOND_URL"},
 		{[]string{"--redis-auth=x", "--redis-type=CLUSTER"}, nil, "REDIS_AUTH, REDIS_TYPE"},
+		{[]string{"--cache-key-prefix=x", "--local-cache-size-in-bytes=9"}, nil, "CACHE_KEY_PREFIX, LOCAL_CACHE_SIZE_IN_BYTES"},
 	} {
 		_, err := parse(t, test.args...).open(context.Background(), slog.Default(), test.environment)
 		assert.EqualError(t, err, "REDIS_URL is not set, but "+test.names+": set its address, or remove them to count in memory")
