@@ -37,7 +37,7 @@ func (s *Server) yield() {
 	defer s.life.mu.Unlock()
 	s.life.isStopped = true // a reload would bind addresses that the other process has now
 	s.sockets.Yield()
-	close(s.life.upgrade.done)
+	s.life.upgrade.complete()
 }
 
 func (s *Server) handOver(ctx context.Context) error {
@@ -63,7 +63,7 @@ func (s *Server) handOver(ctx context.Context) error {
 		return err
 	}
 	s.life.upgrade.successor.Store(next.Process)
-	defer s.life.upgrade.successor.Store(nil)
+	defer s.life.upgrade.successor.Store(nil) // after a failure; see complete
 	s.config.Log.Info("upgrade: another process starts", "pid", next.Pid)
 	outcome, err := next.Outcome()
 	switch outcome {

@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,6 +38,29 @@ func succeed(t *testing.T, r *running) *running {
 	assert.Equal(t, listen.Serving, told.String())
 	r.yield()
 	return next
+}
+
+// TestTheEndAfterAnUpgrade: when an upgrade is complete, this process may end before HandOver has returned. The new
+// process must not be killed then.
+func TestTheEndAfterAnUpgrade(t *testing.T) {
+	for _, isComplete := range []bool{true, false} {
+		next := exec.Command("sleep", "60")
+		require.NoError(t, next.Start())
+		var l life
+		l.init()
+		l.upgrade.successor.Store(next.Process)
+		if isComplete {
+			l.upgrade.complete()
+			<-l.upgrade.done
+		}
+		l.upgrade.killSuccessor()
+		if isComplete {
+			require.NoError(t, next.Process.Signal(unix.SIGTERM))
+		}
+		_ = next.Wait() // an error: a signal has ended it
+		want := map[bool]unix.Signal{true: unix.SIGTERM, false: unix.SIGKILL}[isComplete]
+		assert.Equal(t, want, next.ProcessState.Sys().(syscall.WaitStatus).Signal())
+	}
 }
 
 type closer struct{ io.Writer }

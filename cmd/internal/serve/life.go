@@ -37,6 +37,13 @@ func (u *upgrade) isDone() bool {
 	}
 }
 
+// complete reports that the new process serves. From then on, [Server.Run] can end at any time, and must not kill the
+// new process. So complete forgets it first.
+func (u *upgrade) complete() {
+	u.successor.Store(nil)
+	close(u.done)
+}
+
 // killSuccessor kills the new process of an upgrade that was not completed. This process has already got a SIGTERM, but
 // still has the sockets.
 func (u *upgrade) killSuccessor() {
