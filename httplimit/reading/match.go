@@ -68,10 +68,11 @@ func (m *Match) Meets(r *http.Request, client AddrFunc) bool {
 func (m *Match) IsCertain(r *http.Request, client AddrFunc) bool {
 	return m.MatchesHost(r.Host) && m.matchesMethod(r.Method) && (len(m.Methods) == 0 || !isOverridden(r)) &&
 		m.certainFields(r) && m.isCertainQuery(r) &&
-		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r) && hasOneReading(r))
+		m.matchesClient(r, client) && (len(m.Paths) == 0 || m.matchesPath(r) && HasOneReading(r))
 }
 
-func hasOneReading(r *http.Request) bool {
+// HasOneReading reports whether all servers read the path of a request in the same way, except for the case of letters.
+func HasOneReading(r *http.Request) bool {
 	p := parsedOf(r)
 	if p == nil {
 		return hasOneEnd(r.URL.Path) && Ambiguity(r.URL) == ""

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -151,6 +152,59 @@ func apiOf(path string) rulefile.API {
 	return rulefile.APIOpenAI
 }
 
+// endpoints has the segments, in lower case, that name an endpoint of an API.
+var endpoints = []string{
+	"chat", "completions", "responses", "messages", "complete", "generate", "embed", "embeddings", "converse", "converse-stream",
+	"invoke", "invoke-with-response-stream", "rawpredict", "streamrawpredict", "generatecontent", "streamgeneratecontent",
+	"embedcontent", "batchembedcontents", "batchgeneratecontent", "completion", "infill", "generate_stream", "invocations",
+	"predict", "serverstreamingpredict", "generations", "transcriptions", "runs",
+}
+
+// certainPath returns the path of a request, or "" if it is not certain which endpoint of an API gets the request. Then
+// servers read the path in several ways, or it names several endpoints. A server may ignore what follows the first one.
+func certainPath(r *http.Request) string {
+	if !paths.HasOneReading(r) && !paths.HasOneReading(&http.Request{URL: withPlainModel(r.URL)}) {
+		return ""
+	}
+	number, previous, isModelChat := 0, "", false
+	for segment := range strings.FieldsFuncSeq(strings.ToLower(r.URL.Path), func(c rune) bool { return c == '/' || c == ':' }) {
+		isModel := previous == "deployments" || previous == "engines" || previous == "models" || previous == "model"
+		switch {
+		case segment == "completions" && isModelChat:
+			return "" // the model's completions, but it ends like a path for chats
+		case slices.Contains(endpoints, segment) && !isModel && (segment != "completions" || previous != "chat"):
+			number++
+		}
+		previous, isModelChat = segment, isModel && segment == "chat"
+	}
+	if number > 1 {
+		return ""
+	}
+	return r.URL.Path
+}
+
+// withPlainModel returns a URL without two kinds of text that do not change the endpoint, however a server reads them.
+// One is a second slash at the start of the path: clients add it if their base URL ends with a slash. The other kind
+// are escaped slashes and colons in the name of a model after /model/, which is an ARN at Bedrock.
+func withPlainModel(u *url.URL) *url.URL {
+	path := u.EscapedPath()
+	if strings.HasPrefix(path, "//") && !strings.HasPrefix(path, "//chat/") { // chat may be read as a host
+		path = path[1:]
+	}
+	if start, rest, ok := strings.Cut(path, "/model/"); ok && start == "" {
+		model, end, _ := strings.Cut(rest, "/")
+		name := strings.NewReplacer("%2F", "/", "%2f", "/", "%3A", ":", "%3a", ":").Replace(model)
+		if !slices.ContainsFunc(strings.Split(name, "/"), func(s string) bool { return s == "" || strings.Trim(s, ".") == "" }) {
+			path = "/model/" + strings.ReplaceAll(name, "/", "-") + "/" + end
+		}
+	}
+	plain, err := url.ParseRequestURI(path)
+	if err != nil {
+		return u
+	}
+	return plain
+}
+
 // isEmbeddingPath reports whether a path is for embeddings. Such requests have no output.
 func isEmbeddingPath(path string) bool {
 	for _, end := range []string{"/embeddings", "/api/embed", ":embedContent", ":batchEmbedContents"} {
@@ -182,11 +236,11 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	if matching == nil {
 		return r, func() {}, nil
 	}
-	q := &Request{Context: r.Context(), API: matching[0].tokens.API, meters: matching, isEmbedding: isEmbeddingPath(r.URL.Path)}
+	q := &Request{Context: r.Context(), API: matching[0].tokens.API, meters: matching, isEmbedding: isEmbeddingPath(certainPath(r))}
 	if q.API == rulefile.APIAuto || q.API == "" {
 		q.API = apiOf(r.URL.Path)
 	}
-	if q.pathModel, q.hasPathModel = modelIn(q.API, r.URL.Path); paths.Ambiguity(r.URL) != "" {
+	if q.pathModel, q.hasPathModel = modelIn(q.API, r.URL.Path); !paths.HasOneReading(r) {
 		q.pathModel, q.hasPathModel = "", true
 	}
 	r = r.WithContext(q)
@@ -226,7 +280,7 @@ func (q *Request) read(r *http.Request, maxBody int) error {
 	} else if !allInflated || !allRead {
 		size = max(size, r.ContentLength)
 	}
-	bounds := boundsOf(q.API, r.URL.Path)
+	bounds := boundsOf(q.API, certainPath(r))
 	q.body, q.isComplete = usage.ReadRequest(plain, size, bounds), allRead && allInflated && err == nil
 	if allRead && (allInflated || err != nil) && q.wantsUsage(r) {
 		if text, plain, err = q.askForUsage(r, text, plain, err == nil); err != nil {

@@ -86,6 +86,32 @@ func TestIgnoredBounds(t *testing.T) {
 	}
 }
 
+// TestUncertainEndpoints: a path may name several endpoints, or name another one in some reading. Then no bound counts,
+// and the request is not one for embeddings. A name of a model is no endpoint.
+func TestUncertainEndpoints(t *testing.T) {
+	held, m := 0, (*model)(nil)
+	m = startModel(t, tokenRule("estimate: worst, clamp: true"), func(w http.ResponseWriter, _ *http.Request) {
+		held = m.used("tokens")
+		answers(500, jsonType, "{}")(w, nil)
+	})
+	for path, isCertain := range map[string]bool{
+		"/v1/embeddings": true, "/openai/deployments/chat/embeddings": true, "/v1beta/models/embed:embedContent": true,
+		"/openai/deployments/messages/chat/completions": true, "//v1/chat/completions": true, "//chat/completions": false, "///x;y" + chat: false, "//v1/chat/completions%3f/embeddings": false,
+		"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fa.b/converse": true,
+		"/model/a%2F..%2F..%2Fv1%2Fmessages%2F/converse":                                false, "/model/a%2Finvoke/converse": false,
+		"/openai/deployments/chat/completions": false, "/v1/models/chat/completions/embeddings": false,
+		"/generate_stream/embeddings": false,
+		chat + "%3f/embeddings":       false, chat + "%23/embeddings": false, chat + "%00/embeddings": false,
+		chat + "/embeddings": false, "/v1beta/models/a:generateContent%3f:embedContent": false, "/v1/messages%3f/api/embed": false,
+		chat + "%3f/responses": false, chat + "/responses": false, "/v1/Messages/completions": false,
+		"/api/chat/completions/embeddings": false,
+	} {
+		m.post(path, `{"max_tokens":1,"max_completion_tokens":1,"max_output_tokens":1,"inferenceConfig":{"maxTokens":1}}`)
+		assert.Equal(t, isCertain, held < 1024, path)
+		m.isSettled("tokens", 0)
+	}
+}
+
 // TestIgnoredBoundsAreClamped: a request has a bound that the server ignores. Its answer is still cut to the tokens
 // left.
 func TestIgnoredBoundsAreClamped(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Bounds says where in a request a server reads bounds for its answer. A bound at another place has no effect. For an
@@ -97,7 +99,7 @@ func (t *tally) note(b *Bounds, path string, k kind, text []byte) {
 	n := Bound(text)
 	t.largest = max(t.largest, n)
 	isNull := k == kindLiteral && string(text) == "null"
-	if k != kindNumber || n == 0 {
+	if k != kindNumber || n == 0 || !jsontext.Value(text).IsValid() { // 010 is a number, but not in JSON
 		t.invalid = t.invalid || !isNull
 		n = 0
 	}

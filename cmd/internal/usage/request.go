@@ -12,7 +12,7 @@ const MaxModel = maxText - 1
 const (
 	perToken = 4     // bytes of text per token
 	perMedia = 1_500 // tokens of an image, a sound or a document
-	maxTimes = 1_000 // largest number of answers to one request
+	maxTimes = 1_000 // largest number of answers to one prompt
 	minBlob  = 256   // length of the shortest text that counts as media, in bytes
 )
 
@@ -27,7 +27,8 @@ type Request struct {
 	media       uint64
 	obeyedBound uint64 // the largest bound of the answer that the server obeys; 0 for none
 	bounds      tally  // everything that looks like a bound
-	answers     uint64 // how many answers the request asks for
+	answers     uint64 // how many answers each prompt asks for
+	prompts     uint64 // number of prompts in a list of prompts; each gets its own answers
 	batch       batch
 	unread      uint64 // number of bytes of the body that were not read
 }
@@ -56,6 +57,7 @@ const (
 	qBound
 	qObject // an object for bounds
 	qTimes
+	qPrompt     // an element of a list of prompts, or of one prompt's list of tokens
 	qItem       // an item of a batch
 	qItemBound  // a bound of an item
 	qItemObject // the object for the bounds of an item
@@ -68,7 +70,7 @@ var requestFields = func() *node {
 		"stream": qStream, "stream_options": qOptions, "stream_options.include_usage": qIncludeUsage,
 		"generationconfig.candidatecount": qTimes, "generation_config.candidate_count": qTimes,
 		"generationconfig.candidate_count": qTimes, "generation_config.candidatecount": qTimes,
-		"n": qTimes, "best_of": qTimes, "requests.[]": qItem, "requests.[].params": qItemObject,
+		"n": qTimes, "best_of": qTimes, "prompt.[]": qPrompt, "prompt_embeds.[]": qPrompt, "requests.[]": qItem, "requests.[].params": qItemObject,
 	})
 	for _, path := range boundPaths {
 		root.descend(strings.Split(path, ".")...).field = qBound
@@ -183,6 +185,10 @@ func (a *requestReader) field(d *document, f field, k kind, text []byte) {
 		}
 	case qTimes:
 		q.answers = max(q.answers, bound(text, maxTimes))
+	case qPrompt:
+		if k != kindNumber { // a number is a token of a prompt
+			q.prompts++
+		}
 	case qItem:
 		if q.batch.items > 0 {
 			q.batch.add(&a.item)
@@ -252,7 +258,7 @@ func (q *Request) Input() uint64 {
 func (q *Request) Cap() uint64 { return q.obeyedBound }
 
 // Times returns how many answers the request asks for. It is at least 1.
-func (q *Request) Times() uint64 { return max(q.answers, 1) }
+func (q *Request) Times() uint64 { return max(q.answers, 1) * max(q.prompts, 1) }
 
 // IsBatch reports whether the request is a batch of other requests.
 func (q *Request) IsBatch() bool { return q.batch.expected && q.batch.items > 0 }

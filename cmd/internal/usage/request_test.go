@@ -44,6 +44,9 @@ func TestBounds(t *testing.T) {
 		{ofChat, `{"max_tokens":-1}`, 0, standard},
 		{ofChat, `{"max_tokens":null}`, 0, standard},
 		{ofChat, `{"max_tokens":70.0}`, 70, 70},
+		{ofChat, `{"max_tokens":070}`, 0, standard}, // not JSON
+		{ofChat, `{"max_tokens":70.}`, 0, standard},
+		{ofChat, `{"max_tokens":7_0}`, 0, standard},
 		{ofChat, `{"max\u005ftokens":70}`, 70, 70},
 		{ofChat, `{"a":{"max_tokens":70}}`, 0, standard},
 		{ofChat, `{"max_tokens":1,"max_completion_tokens":100000}`, 100000, 100000},
@@ -54,6 +57,11 @@ func TestBounds(t *testing.T) {
 		{ofChat, `{"max_tokens":10,"n":2,"best_of":5}`, 10, 50},
 		{ofChat, `{"max_tokens":10,"n":1000000000}`, 10, 10 * maxTimes},
 		{ofChat, `{"max_tokens":10,"n":-4}`, 10, 10},
+		{ofChat, `{"max_tokens":10,"prompt":["a","b","c"]}`, 10, 30}, // each prompt of a list gets its own answers
+		{ofChat, `{"max_tokens":10,"n":2,"prompt":[[1,2],[3],[4]]}`, 10, 60},
+		{ofChat, `{"prompt_embeds":["a","b"],"n":2}`, 0, 4 * standard},
+		{ofChat, `{"max_tokens":10,"prompt":[1,2,3]}`, 10, 10}, // one prompt, of three tokens
+		{ofChat, `{"max_tokens":10,"prompt":[]}`, 10, 10},
 		{ofResponse, `{"max_output_tokens":6}`, 6, 6},
 		{ofGemini, `{"generationConfig":{"maxOutputTokens":7,"candidateCount":3}}`, 7, 21},
 		{ofGemini, `{"generation_config":{"max_output_tokens":7}}`, 7, 7},
