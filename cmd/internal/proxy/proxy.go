@@ -51,6 +51,10 @@ func (u *Upstreams) newProxy(upstream *Upstream, servers *pool) *Proxy {
 
 // ServeHTTP implements [http.Handler]. It panics if the upstream breaks off an answer.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.upstream.KeepHost && r.Host == "" { // net/http would send the host of the URL, which no rule has checked
+		p.upstream.Fail(w, r, Failure{Status: http.StatusBadRequest, Detail: "The request has no host", Unsent: true})
+		return
+	}
 	x := exchangeOf(r)
 	if x == nil {
 		x = &Exchange{}

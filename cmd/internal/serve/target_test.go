@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"bufio"
 	"bytes"
 	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -139,5 +142,28 @@ func TestAHostThatServersReadDifferentlyIsRefused(t *testing.T) {
 		"[2001:db8::1]:443"} {
 		assert.Equal(t, 200, s.get("/", "Host: "+host).status, host)
 		assert.Equal(t, 200, described(host), host)
+	}
+}
+
+// TestARequestWithoutAHost: with keep_host, a request without a host is not passed on, because net/http would send the
+// host of the URL. That could be the host of a rule that the request does not meet.
+func TestARequestWithoutAHost(t *testing.T) {
+	passed := 0
+	upstream := newUpstream(t, func(http.ResponseWriter, *http.Request) { passed++ })
+	host, _, _ := net.SplitHostPort(strings.TrimPrefix(upstream, "http://"))
+	for keepHost, want := range map[string]int{", keep_host: true": 400, "": 200} {
+		passed = 0
+		s := start(t, "listen: {address: \"127.0.0.1:0\", h2c: true}\nupstream: {url: \""+upstream+"\""+keepHost+"}\n"+
+			"rules: [{name: login, rate: 1/h, burst: 1, match: {host: \""+host+"\"}}]\n")
+		for _, request := range []string{"GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost:\r\nConnection: close\r\n\r\n"} {
+			resp, err := http.ReadResponse(bufio.NewReader(s.dial(request)), nil)
+			require.NoError(t, err)
+			resp.Body.Close()
+			assert.Equal(t, want, resp.StatusCode, "%q%s", request, keepHost)
+		}
+		frames, _ := s.stream(true, ":method", "GET", ":scheme", "http", ":path", "/")
+		assert.Equal(t, strconv.Itoa(want), statusOf(t, frames), "HTTP/2%s", keepHost)
+		assert.Equal(t, keepHost == "", passed == 3)
+		assert.Equal(t, keepHost != "", passed == 0)
 	}
 }
