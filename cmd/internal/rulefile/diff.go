@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-go/weir/engine"
+	"github.com/weir-go/weir/httplimit/reading"
 	"github.com/weir-go/weir/limits/spec"
 )
 
@@ -39,6 +40,7 @@ type RuleChange struct {
 	Reason      string // for Carry and Replace: the change that the limiter cannot make
 	From        string // for Adjust, Carry and Replace: the previous policy
 	To          string // the new policy
+	Rekeyed     string // the change that gives some requests another key, whose bucket may be full; "" for none
 	ChangedKeys []string
 }
 
@@ -75,6 +77,9 @@ func Diff(before, after *File) *Changes {
 		}
 		change := Compare(&before.Rules[j], rule)
 		change.ChangedKeys = rule.changedKeys(&before.Rules[j])
+		if change.Limit != Replace {
+			change.Rekeyed = rule.rekeyed(&before.Rules[j], &after.ClientIP, &before.ClientIP)
+		}
 		c.Rules = append(c.Rules, change)
 	}
 	for _, r := range before.Rules {
@@ -141,6 +146,22 @@ func (r *Rule) reasonToReplace(before *Rule) string {
 		return "the store is a different one"
 	case r.Store != nil || inFlight(r) || inFlight(before) || before.State != "": // other processes may use the file
 		return r.reasonToCarry(before)
+	}
+	return ""
+}
+
+// rekeyed returns the change that gives some requests another key, although the rule's key is the same. If there is no
+// such change, it returns "".
+func (r *Rule) rekeyed(before *Rule, ip, oldIP *ClientIP) string {
+	m, old := &r.Match, &before.Match
+	switch {
+	case !r.Counts():
+	case r.Key.Uses(SourceIP) && (ip.IPv4Prefix != oldIP.IPv4Prefix || ip.IPv6Prefix != oldIP.IPv6Prefix):
+		return fmt.Sprintf("addresses were grouped by /%d (IPv4) and /%d (IPv6), and are grouped by /%d and /%d",
+			oldIP.IPv4Prefix, oldIP.IPv6Prefix, ip.IPv4Prefix, ip.IPv6Prefix)
+	case r.Key.Uses(SourcePath) && (m.KeepCase != old.KeepCase || m.KeepType != old.KeepType || !slices.EqualFunc(m.Paths, old.Paths,
+		func(p, q reading.Path) bool { return p.String() == q.String() })):
+		return "its key has the path, and a part of match that shortens or unites paths has changed"
 	}
 	return ""
 }
@@ -255,6 +276,9 @@ func (c *Changes) Lines() (lines []string) {
 			add("rule %s: starts over with full buckets, because %s", r.Name, r.Reason)
 		case Add:
 			add("rule %s: new, %s", r.Name, r.To)
+		}
+		if r.Rekeyed != "" {
+			add("rule %s: some requests now have another key, whose bucket may be full: %s", r.Name, r.Rekeyed)
 		}
 		if len(r.ChangedKeys) > 0 {
 			add("rule %s: changed: %s", r.Name, strings.Join(r.ChangedKeys, ", "))

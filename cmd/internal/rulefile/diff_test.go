@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,30 @@ rules: [{name: a, rate: 1/s, match: {path: /b}, shadow: true, refund_status: 2xx
 		"changed: routes, trusted_proxies, client_ip, headers, server",
 	}, changes.Lines())
 	assert.Empty(t, Diff(after, after).Lines())
+}
+
+// TestOtherKeys: a reload reports the changes that give some requests another key.
+func TestOtherKeys(t *testing.T) {
+	for _, c := range []struct{ before, after, want string }{
+		{"rules: [{name: a, rate: 1/s}]", "client_ip: {ipv4_prefix: 24}\nrules: [{name: a, rate: 1/s}]",
+			"addresses were grouped by /32 (IPv4) and /64 (IPv6), and are grouped by /24 and /64"},
+		{"rules: [{name: a, rate: 1/s}]", "client_ip: {ipv6_prefix: 48}\nrules: [{name: a, rate: 2/s}]", "/32 and /48"},
+		{"rules: [{name: a, rate: 1/s, key: global}]", "client_ip: {ipv4_prefix: 24}\nrules: [{name: a, rate: 1/s, key: global}]", ""},
+		{"rules: [{name: a, rate: 1/s, key: path}]", "rules: [{name: a, rate: 1/s, key: path, match: {path: /b/}}]", "paths has changed"},
+		{"rules: [{name: a, rate: 1/s, key: path, match: {path: /b/}}]",
+			"rules: [{name: a, rate: 1/s, key: path, match: {path: /b/, case: sensitive}}]", "paths has changed"},
+		{"rules: [{name: a, rate: 1/s, key: path, match: {path: /b/}}]",
+			"rules: [{name: a, rate: 1/s, key: path, match: {path: /b/, method: GET}}]", ""},
+		{"rules: [{name: a, rate: 1/s, match: {path: /b/}}]", "rules: [{name: a, rate: 1/s, match: {path: /c/}}]", ""},
+	} {
+		before, err := Parse("weir.yaml", []byte(c.before))
+		require.NoError(t, err)
+		after, err := Parse("weir.yaml", []byte(c.after))
+		require.NoError(t, err)
+		changes := Diff(before, after)
+		assert.Contains(t, changes.Rules[0].Rekeyed, c.want, c.after)
+		assert.Equal(t, c.want != "", strings.Contains(strings.Join(changes.Lines(), "\n"), "have another key"), c.after)
+	}
 }
 
 // TestAnAdjustedLimiterKeepsItsBuckets: if Diff calls a change an adjustment, the limiter accepts the change, and no
