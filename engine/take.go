@@ -174,6 +174,9 @@ func (l *Limiter) takeSlowly(d *Decision, k Key, n uint64, place shard.Place, o 
 // time.Now. A time before 1970 counts as 1970, and a time after April 2262 as April 2262.
 //
 // If a call's time is earlier than the time of a previous decision, it admits nothing that the later time would refuse.
+// The time may count as a later one that the table has already reached, such as that of the last sweep or SetPolicy (R7
+// in package shard).
+//
 // A time ahead of the limiter's clock affects only this decision and the key's record. If the time is more than a
 // second ahead, the request is refused and takes nothing. RetryAfter is then how long it takes until the time is at
 // most a second ahead. If a [FixedWindow] is shorter than a second, takes ahead of the clock may admit one limit more,
