@@ -247,7 +247,8 @@ test-valkey: begin ## the tests of redislimit with Valkey in the place of Redis
 # starts no goroutine, what it is given is its own, and its tests take a tenth of the time.
 alone := atomicbucket docs docs/figures httplimit/reading internal/schemata internal/spelling internal/word \
 	limitertest/check redislimit/sim redislimit/internal/script \
-	$(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog)
+	$(addprefix cmd/internal/,accesslog audit/fit envoy/config replay report rulefile rules suggest trace usagelog) \
+	$(addprefix bench/,child cmd/weir-bench cmd/weir-bench-instructions cmd/weir-bench-proxy floor guard league peers proxy report result run target workload)
 computes := cmd/internal/audit/fit limitertest/check
 test-race: begin ## the tests under the race detector (needs a C compiler)
 	@.ci/install cc,gcc "the race detector" gcc libc6-dev

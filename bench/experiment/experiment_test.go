@@ -12,6 +12,7 @@ import (
 	"github.com/weir-go/weir/bench/measure"
 	"github.com/weir-go/weir/bench/peers"
 	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // A row fails if its number of allowed requests does not match its name.
@@ -37,6 +38,7 @@ func TestWrong(t *testing.T) {
 
 // Every subject decides as the row requires, alone or in turns with other subjects.
 func TestRateOfEverything(t *testing.T) {
+	testrace.OneGoroutine(t)
 	// Parts of a floor are measured on one processor, without contention.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, name := range []string{"allowed-1k", "denied-1k", "mixed"} {

@@ -8,10 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/weir-go/weir/bench/workload"
+	"github.com/weir-go/weir/internal/testrace"
 )
 
 // The test fails if an insert claims the first idle record: then only 48 % of the requests find their record.
 func TestFoundAtThePlannedLoad(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for _, name := range []string{"returning-1k", "returning-1k/zipf", "returning-1k/aged", "returning-10k"} {
 		got, err := MeasureFound(FoundOf{name})
 		require.NoError(t, err)
@@ -21,6 +23,7 @@ func TestFoundAtThePlannedLoad(t *testing.T) {
 
 // With far fewer keys than MaxKeys, all requests find their record, even in an aged table.
 func TestFound(t *testing.T) {
+	testrace.OneGoroutine(t)
 	for _, name := range []string{"returning-1k/0.3", "returning-1k/0.3/aged"} {
 		got, err := MeasureFound(FoundOf{name})
 		require.NoError(t, err)
@@ -33,6 +36,7 @@ func TestFound(t *testing.T) {
 
 // A request does not find a record if its key is new, or if another key has claimed the record.
 func TestCounterTellsHitsFromMisses(t *testing.T) {
+	testrace.OneGoroutine(t)
 	row, err := workload.Find("returning-1k")
 	require.NoError(t, err)
 	c, err := newCounter(&row)
