@@ -48,6 +48,7 @@ type Request struct {
 	context.Context
 	API            rulefile.API
 	meters         []*Meter // the meters of the rules that apply to it
+	certainPath    string   // the path; "" if it is not certain which endpoint of an API it names
 	body           usage.Request
 	isComplete     bool         // its complete body was read
 	isEmbedding    bool         // it is for embeddings, so it has no output
@@ -236,7 +237,8 @@ func (ms *Meters) Read(r *http.Request) (_ *http.Request, done func(), err error
 	if matching == nil {
 		return r, func() {}, nil
 	}
-	q := &Request{Context: r.Context(), API: matching[0].tokens.API, meters: matching, isEmbedding: isEmbeddingPath(certainPath(r))}
+	q := &Request{Context: r.Context(), API: matching[0].tokens.API, meters: matching, certainPath: certainPath(r)}
+	q.isEmbedding = isEmbeddingPath(q.certainPath)
 	if q.API == rulefile.APIAuto || q.API == "" {
 		q.API = apiOf(r.URL.Path)
 	}
@@ -280,7 +282,7 @@ func (q *Request) read(r *http.Request, maxBody int) error {
 	} else if !allInflated || !allRead {
 		size = max(size, r.ContentLength)
 	}
-	bounds := boundsOf(q.API, certainPath(r))
+	bounds := boundsOf(q.API, q.certainPath)
 	q.body, q.isComplete = usage.ReadRequest(plain, size, bounds), allRead && allInflated && err == nil
 	if allRead && (allInflated || err != nil) && q.wantsUsage(r) {
 		if text, plain, err = q.askForUsage(r, text, plain, err == nil); err != nil {

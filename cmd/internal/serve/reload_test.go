@@ -238,3 +238,10 @@ func TestAServerEndsWhileAnUpgradeIsUnderWay(t *testing.T) {
 	s.stop()
 	assert.ErrorIs(t, <-reloaded, errStopped)
 }
+
+// TestAReloadReportsOtherKeys: the log of a reload says that some requests have another key.
+func TestAReloadReportsOtherKeys(t *testing.T) {
+	s := start(t, "rules: [{name: a, rate: 1/h, key: path, match: {path: /b/}}]")
+	s.change("rules: [{name: a, rate: 1/h, key: path, match: {path: /b/, case: sensitive}}]")
+	assert.Contains(t, s.log.String(), "some requests now have another key")
+}

@@ -19,9 +19,9 @@ func (s *Server) limiter(g, before *generation, rule *rulefile.Rule, change *rul
 			g.limiters[rule.Name], g.lastCounting[rule.Name] = old.Acquire(), oldRule
 			return nil, nil
 		case oldRule.Counts():
-			otherKeys := change.ChangedKeys
+			otherKeys, rekeyed := change.ChangedKeys, change.Rekeyed
 			*change = rulefile.Compare(oldRule, rule)
-			change.ChangedKeys = otherKeys
+			change.ChangedKeys, change.Rekeyed = otherKeys, rekeyed
 		default:
 			change.Limit = rulefile.Add
 		}
